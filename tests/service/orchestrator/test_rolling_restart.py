@@ -13,7 +13,7 @@ from kit.llm import Delta, Finish, FinishReason, Request, TextDelta, TokenUsage
 from kit.rpc.server import Server, make_server
 from kit.testing.harness import make_verifier, open_test_channel
 from services.gateway.adapters.orchestrator import OrchestratorRunLog
-from services.gateway.models import RunEvent, RunRequest
+from services.gateway.models import RunEvent
 from services.gateway.runs import ReattachPolicy, follow
 from services.orchestrator.handlers import OrchestratorServicer
 from tests.service.orchestrator.conftest import Orchestrator, servicer
@@ -23,6 +23,9 @@ from tests.unit.kit.llm_fakes import Script, catalog, following_switch
 NEVER_S = 600.0
 CONTRACT = list(orchestrator_pb2.DESCRIPTOR.services_by_name.values())
 RESTARTS = 4
+_QUESTION = orchestrator_pb2.StartRunRequest(
+    mode=orchestrator_pb2.RUN_MODE_QA, question="When was the tower built?", collection_ids=["default"]
+)
 
 
 class SlowModel(GatedModel):
@@ -56,7 +59,7 @@ class Askers:
 
     async def ask(self) -> None:
         while not self._stopping:
-            started = self._log.start(RunRequest("qa", "When was the tower built?", ("default",)))
+            started = self._log.start(_QUESTION)
             policy = ReattachPolicy(give_up_after_s=NEVER_S)
             events: list[RunEvent] = []
             self.runs.append(events)
