@@ -27,6 +27,8 @@ class PromptTooLong(ModelRejected):
     """Prompt and answer together are longer than the model's context."""
 
     reason = "LLM_PROMPT_TOO_LONG"
+    context_tokens: int = 0
+    """What the server says that the context has; 0 where it does not say."""
 
 
 class ToolsRefused(ModelRejected):

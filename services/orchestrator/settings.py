@@ -51,7 +51,8 @@ class OrchestratorSettings(MessageStoreSettings, SigningServiceSettings):
     or by what the server says of itself."""
 
     llm_context_tokens: int = Field(default=0, ge=0)
-    """Tokens of prompt and answer together. 0: as the server says, else the preset's, else 4 096."""
+    """Tokens of prompt and answer together. 0: as the server says, else as is known of the model's name, else the preset's, else
+    16 384. A server that refuses a prompt as too long and names its limit is believed, and the prompt is made anew."""
 
     llm_tool_calls: ToolCalls = "native"
     """How that model calls tools: `native`, by the API's tool calls; or `schema`, by a JSON Schema that its server holds it to, for

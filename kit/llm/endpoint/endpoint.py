@@ -55,7 +55,7 @@ class EndpointConfig:
     """Name of a row of PRESETS. Empty: recognised by the address, then by what the server says."""
 
     context_tokens: int = 0
-    """Tokens of prompt and answer together. 0: as the server says, else the preset's."""
+    """Tokens of prompt and answer together. 0: learnt, see `Knowledge`."""
 
     tokenizer_file: Path | None = None
     """A tokenizer.json, for servers that do not count tokens."""
@@ -126,7 +126,7 @@ class Endpoint:
                     yield delta
         except GroundworkError as error:
             if isinstance(error, PromptTooLong):
-                self._knowledge.doubt()
+                self._knowledge.learn(error.context_tokens)
             note_error(span, error)
             raise
         except Exception as error:  # a run must not fail of what an endpoint sends

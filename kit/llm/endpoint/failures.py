@@ -11,6 +11,7 @@ from typing import Any
 from kit.errors import GroundworkError
 from kit.llm.endpoint.decoding import error_of, parsed
 from kit.llm.endpoint.unicode import well_formed
+from kit.llm.endpoint.windows import window_in_refusal
 from kit.llm.errors import (
     CredentialsRefused,
     ModelRejected,
@@ -117,10 +118,12 @@ class Failures:
         )
 
     def too_long(self, said: "_Said") -> PromptTooLong:
-        return PromptTooLong(
+        error = PromptTooLong(
             f"the prompt does not fit the context of model {self._model}{self._excerpt(said)}; "
             f"check {self._setting('context_tokens')}"
         )
+        error.context_tokens = window_in_refusal(said.message) or window_in_refusal(said.text)
+        return error
 
     def bad_answer(self, what: str) -> ModelUnavailable:
         return ModelUnavailable(f"model {self._model} {what}", reason="LLM_BAD_ANSWER")

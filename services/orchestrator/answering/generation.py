@@ -11,6 +11,8 @@ from kit.llm import (
     FinishReason,
     LanguageModel,
     Meter,
+    Operation,
+    PromptTooLong,
     ReasoningDelta,
     Request,
     Restart,
@@ -88,7 +90,8 @@ class Generator:
     ) -> Generated:
         """What it costs is noted in `meter`, however this ends. Raises QuestionTooLong; ModelUnavailable or ModelRejected when
         the model fails, possibly after some of the answer was shown."""
-        with self.held():  # who is asked is who the prompt was made for
+
+        async def write() -> Generated:
             composed = await compose(
                 question,
                 history,
@@ -99,6 +102,19 @@ class Generator:
             )
             request = Request(composed.messages, composed.max_tokens, meter=meter)
             return await self._written(request, Writing({source.number for source in evidence}, screen), listener)
+
+        with self.held():  # who is asked is who the prompt was made for
+            context_tokens = self._context_tokens
+            try:
+                return await write()
+            except PromptTooLong:
+                if self._context_tokens >= context_tokens:
+                    raise
+                return await write()  # the refusal said how long the context is
+
+    @property
+    def _context_tokens(self) -> int:
+        return self.model.info(Operation.ANSWER).context_tokens
 
     async def say(
         self, messages: Sequence[ChatMessage], screen: Screen, *, max_tokens: int, listener: Listener = Listener()

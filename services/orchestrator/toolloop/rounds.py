@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from kit import deadline
-from kit.llm import LanguageModel, ModelRejected, ModelUnavailable, PromptTooLong, Request, ToolCall
+from kit.llm import LanguageModel, ModelRejected, ModelUnavailable, Operation, PromptTooLong, Request, ToolCall
 from services.orchestrator.answering.drafting import finished_text
 from services.orchestrator.errors import QuestionTooLong
 from services.orchestrator.log.events import Degradation, EffectClass, Evidence, Payload, Retrieval, Thinking
@@ -153,14 +153,23 @@ class Rounds:
         names = [tool.name for tool in self._task.offered]
         with self._held(), deadline.within(time_s):
             async with asyncio.timeout(time_s):
-                for share in _SHARES_OF_CONTEXT:
+                shares, is_learnt = list(_SHARES_OF_CONTEXT), False
+                while True:
+                    context_tokens = self._context_tokens
                     try:
-                        request = await self._request(share)
+                        request = await self._request(shares[0])
                         return await self._completer.complete(request, self.book.numbers, names)
                     except PromptTooLong:
-                        if share == _SHARES_OF_CONTEXT[-1]:
+                        if not is_learnt and self._context_tokens < context_tokens:
+                            is_learnt = True  # the refusal said how long the context is
+                            continue
+                        if len(shares) == 1:
                             raise
-        raise AssertionError("unreachable")
+                        shares.pop(0)
+
+    @property
+    def _context_tokens(self) -> int:
+        return self._model.info(Operation.ANSWER).context_tokens
 
     async def _request(self, share: float) -> Request:
         tokens = self._run.budgets.affordable_tokens(self._task.answer_tokens)

@@ -1,7 +1,7 @@
 """Chats over the real contract: a real tools service, a model over HTTP, a real log."""
 
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
@@ -13,6 +13,7 @@ from groundwork.tools.v1 import tools_pb2
 from kit.egress import EgressGuard
 from kit.errors import InvalidArgument, Unimplemented
 from kit.jetstream import Nats
+from kit.llm import estimate_tokens
 from kit.llm.models import open_models
 from kit.llm.opening import endpoint_opener
 from kit.llm.providers import make_catalog, parse_providers
@@ -149,3 +150,51 @@ async def test_unknown_tool_is_refused_before_there_is_a_run(
         assert not (await stub.ListRuns(pb.ListRunsRequest(), timeout=60)).runs
         events = await told(stub, "Hello!", tools=pb.ToolSelection(), memory="auto")
         assert next(event.thinking.text for event in events if event.step == "tools") == "No tools."
+
+
+def takes(limit_tokens: int, *replies: Reply) -> Callable[[Mapping[str, Any]], Reply]:
+    """A server that says nothing of its context until a prompt is too long for it; then it does what vLLM does."""
+    said = iter(replies)
+
+    def reply_to(asked: Mapping[str, Any]) -> Reply:
+        tokens = estimate_tokens(json.dumps([asked["messages"], asked.get("tools", [])], ensure_ascii=False))
+        if tokens + asked["max_tokens"] <= limit_tokens:
+            return next(said)
+        message = (
+            f"This model's maximum context length is {limit_tokens} tokens. However, you requested {tokens} tokens."
+        )
+        return Reply(
+            status=400, body=json.dumps({"error": {"message": message, "type": "BadRequestError", "code": 400}})
+        )
+
+    return reply_to
+
+
+async def test_context_is_learnt_from_the_refusal_of_the_first_prompt_that_is_too_long(
+    start_orchestrator: Start, jetstream: Nats, tools: GrpcTools, make_worker: Worker
+) -> None:
+    async with scripted_model() as server:
+        server.reply_to = takes(4096, CALLS_MATH, Reply(["It is 42."]), Reply(["Hello."]))
+        async with chatting(start_orchestrator, jetstream, tools, await make_worker(server)) as stub:
+            events = await told(stub, "What is 6*7?")
+            assert kinds(events) == ["run", "plan", "tool", "tool_result", "answer", "usage", "done"]
+            shown = [{tool["function"]["name"] for tool in asked["tools"]} for asked in server.requests]
+            assert len(shown) == 3, "one refusal, and the prompt anew"
+            assert "math_eval" in shown[1] < shown[0]
+            await told(stub, "Hello!")
+            assert len(server.requests) == 4, "it is known from then on"
+
+
+async def test_answer_from_documents_is_asked_for_anew_once_the_context_is_known(
+    start_orchestrator: Start, jetstream: Nats, tools: GrpcTools, make_worker: Worker
+) -> None:
+    async with scripted_model() as server:
+        server.reply_to = takes(700, Reply(["The tower was built in 1889 by Gustave Eiffel. [1]"]))
+        async with chatting(start_orchestrator, jetstream, tools, await make_worker(server)) as stub:
+            request = pb.StartRunRequest(
+                mode=pb.RUN_MODE_QA, question="When was the tower built?", collection_ids=["c"]
+            )
+            events = [response.event async for response in stub.StartRun(request, timeout=60)]
+    answer = next(event.answer for event in events if event.HasField("answer"))
+    assert (answer.method, len(server.requests)) == ("model", 2)
+    assert server.requests[1]["max_tokens"] < server.requests[0]["max_tokens"]

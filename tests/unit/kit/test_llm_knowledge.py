@@ -8,6 +8,7 @@ import pytest
 from kit.llm.endpoint.discovery import ASK_AGAIN_S
 from kit.llm.endpoint.knowledge import REFRESH_S, UNKNOWN_CONTEXT_TOKENS, Knowledge
 from kit.llm.endpoint.presets import GENERIC, PRESETS, Preset
+from kit.llm.endpoint.windows import window_in_refusal
 
 VLLM = {"data": [{"id": "m", "owned_by": "vllm", "max_model_len": 2048}, {"id": "n", "owned_by": "vllm"}]}
 
@@ -70,7 +71,7 @@ async def test_another_model_that_is_served_under_the_same_name_is_noticed(is_re
     await knowledge.count_tokens(())
     server.answer = httpx.Response(200, json={"data": [{"id": "m", "owned_by": "vllm", "max_model_len": 512}]})
     if is_refused:
-        knowledge.doubt()
+        knowledge.learn(0)
     else:
         server.now += REFRESH_S
     await knowledge.count_tokens(())
@@ -82,6 +83,77 @@ async def test_what_is_set_counts_more_than_what_a_server_says() -> None:
     knowledge = server.knowledge(context_tokens=1000)
     await knowledge.count_tokens(())
     assert knowledge.context_tokens == 1000
+
+
+async def test_refusal_that_names_the_context_is_believed_for_a_while() -> None:
+    server = Server()
+    server.answer = httpx.Response(404)
+    for configured in (0, 8192):
+        knowledge = server.knowledge(context_tokens=configured)
+        assert knowledge.context_tokens == (configured or UNKNOWN_CONTEXT_TOKENS)
+        knowledge.learn(4096)
+        assert knowledge.context_tokens == 4096
+        knowledge.learn(0)
+        assert knowledge.context_tokens == 4096, "a refusal that names none says nothing"
+        knowledge.learn(1_000_000)
+        assert knowledge.context_tokens == (configured or UNKNOWN_CONTEXT_TOKENS)
+        knowledge.learn(4096)
+        server.now += REFRESH_S
+        assert knowledge.context_tokens == (configured or UNKNOWN_CONTEXT_TOKENS)
+
+
+@pytest.mark.parametrize(
+    ("model", "preset", "tokens"),
+    [
+        ("gpt-4", "openai", 8_192),
+        ("gpt-4o-mini", "openai", 128_000),
+        ("openai/gpt-4.1", "openai-compatible", 1_047_576),
+        ("gpt-3.5-turbo-16k", "openai", 16_384),
+        ("o3-mini", "openai", 200_000),
+        ("new-model", "openai", 128_000),
+        ("anthropic/claude-sonnet-4", "openai-compatible", 200_000),
+        ("phi-3-mini-4k-instruct", "openai-compatible", 4_096),
+        ("Phi-3-medium-128k", "openai-compatible", 131_072),
+        ("meta-llama/Meta-Llama-3-8B-Instruct", "openai-compatible", 8_192),
+        ("meta-llama/Llama-3.1-8B-Instruct", "openai-compatible", 32_768),
+        ("TinyLlama-1.1B", "openai-compatible", 2_048),
+        ("Qwen2.5-7B", "openai-compatible", 32_768),
+        ("llama3.1:8b", "ollama", 4_096),
+        ("default", "openai-compatible", UNKNOWN_CONTEXT_TOKENS),
+    ],
+)
+def test_names_of_models_say_their_context(model: str, preset: str, tokens: int) -> None:
+    assert Knowledge(httpx.AsyncClient(), "http://server/v1", model, PRESETS[preset]).context_tokens == tokens
+
+
+@pytest.mark.parametrize(
+    ("said", "tokens"),
+    [
+        (
+            "This model's maximum context length is 4097 tokens. However, you requested 5012 tokens (4412 in the messages)",
+            4097,
+        ),
+        (
+            "{'code': 'context_length_exceeded', 'message': \"This model's maximum context length is 128,000 tokens.\"}",
+            128_000,
+        ),
+        ("max_tokens=4000 cannot be greater than max_model_len=2048. Please request fewer output tokens.", 2048),
+        ("The decoder prompt (length 5000) is longer than the maximum model length of 4096.", 4096),
+        ("request (18031 tokens) exceeds the available context size (8192 tokens), try increasing it", 8192),
+        ("{'message': 'the request exceeds the available context size', 'n_prompt_tokens': 5000, 'n_ctx': 4096}", 4096),
+        ("prompt is too long: 208310 tokens > 200000 maximum", 200_000),
+        ("The input token count (1048577) exceeds the maximum number of tokens allowed (1048576).", 1_048_576),
+        ("This model's maximum prompt length is 131072 but the request contains 150000 tokens.", 131_072),
+        ("Prompt contains 40000 tokens, too large for model with 32768 maximum context length", 32_768),
+        ("The input (5000 tokens) is longer than the model's context length (4096 tokens).", 4096),
+        ("`inputs` tokens + `max_new_tokens` must be <= 4096. Given: 4000 `inputs` tokens", 4096),
+        ("the input length exceeds the context length", 0),
+        ("Please reduce the length of the messages or completion.", 0),
+        ("context length 3", 0),
+    ],
+)
+def test_refusals_say_the_context(said: str, tokens: int) -> None:
+    assert window_in_refusal(said) == tokens
 
 
 async def test_provider_whose_context_is_known_is_not_asked() -> None:

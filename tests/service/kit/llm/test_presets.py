@@ -202,10 +202,10 @@ async def test_ollama_says_the_context_of_a_model_that_runs() -> None:
         assert (endpoint.info().provider, endpoint.info().context_tokens) == ("ollama", 32768)
 
 
-async def test_server_that_says_nothing_gets_the_smallest_context_and_an_estimate() -> None:
+async def test_server_that_says_nothing_gets_a_usual_context_and_an_estimate() -> None:
     async with asked(Reply(["a"])) as (_, endpoint):
         assert await endpoint.count_tokens(["hello there"]) >= [2]
-        assert endpoint.info().context_tokens == 4096
+        assert endpoint.info().context_tokens == 16_384
 
 
 async def test_server_whose_tokenizer_breaks_down_is_estimated() -> None:
