@@ -18,13 +18,14 @@ IMAGES ?= gateway orchestrator retriever reranker ingest memory tools cli nats
 
 # A suite is a list of folders. CONTRIBUTING.md says what belongs where.
 TEST_FOLDERS := tests/unit tests/contract tests/service tests/chart tests/images tests/integration
-TEST_SYSTEM_FOLDERS := tests/system tests/browser
+# Those that share systems take longest, and begin first.
+TEST_SYSTEM_FOLDERS := tests/system/shared tests/system tests/browser
 TEST_CHART_FOLDERS := tests/mutations
 TEST_CLUSTER_FOLDERS := tests/cluster
 
 # Test files run side by side, more than there are cores because most tests wait for processes. ARGS='-n 0': one after the other.
 TEST_PROCESSES ?= 3
-PYTEST := $(BIN)/python -m pytest --numprocesses $(TEST_PROCESSES) --dist loadfile
+PYTEST = $(BIN)/python -m pytest --numprocesses $(TEST_PROCESSES) --dist loadfile
 
 # What Python has compiled is kept: else each of a system's fifteen processes compiles it, and each test worker all tests.
 unexport PYTHONDONTWRITEBYTECODE
@@ -62,7 +63,7 @@ test: $(DEV) $(LOCAL_LLM) $(HELM) ## Run the tests that need minutes, not hours 
 # Two at a time: a start of fifteen processes keeps two cores busy.
 test-system: TEST_PROCESSES = 2
 test-system: $(DEV) $(LOCAL_LLM) ## Start whole systems, kill, freeze, fill and restart them, and drive a browser (ARGS='-k kill' for a part)
-	$(PYTEST) $(TEST_SYSTEM_FOLDERS) $(ARGS)
+	$(PYTEST) --no-loadscope-reorder $(TEST_SYSTEM_FOLDERS) $(ARGS)
 
 test-chart: $(DEV) $(HELM) ## Break renderings of the chart: each property that is tested notices its break
 	$(PYTEST) $(TEST_CHART_FOLDERS) $(ARGS)
