@@ -60,7 +60,8 @@ class Agent:
     searching: Searching = field(default_factory=Searching)
 
     tools: Sequence[str] = ()
-    """Tools that its model may call. An agent with tools searches by calling `search`."""
+    """Tools that its model may call. It searches by calling `search`, if that is among them. Without a model that calls tools the
+    documents are searched once."""
 
     budgets: Budgets = Budgets()
     """The most that one of its runs gets, below the installation's own limits. Zero: those."""

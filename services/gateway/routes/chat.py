@@ -6,6 +6,7 @@ from typing import Any
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
 from groundwork.orchestrator.v1 import orchestrator_pb2 as pb
+from pydantic import BaseModel
 
 from kit.vocabulary.run_fold import WAITING, RunFold
 from services.gateway.answers import answered, fold_events
@@ -25,10 +26,10 @@ from services.gateway.streaming import run_stream, started
 router = APIRouter(prefix="/v1", tags=["chat"], dependencies=[NEEDS_QUERY])
 
 
-def _responses() -> dict[int | str, dict[str, Any]]:
-    """A stream by default, and JSON in two shapes."""
+def responses(shape: type[BaseModel]) -> dict[int | str, dict[str, Any]]:
+    """A stream by default, and JSON: an answer of this shape, or what the run waits for."""
     streamed = run_stream_response("The steps and the answer as they come; as JSON with `Accept: application/json`.")
-    answered = {"schema": {"$ref": f"#/components/schemas/{ToolChatResponse.__name__}"}}
+    answered = {"schema": {"$ref": f"#/components/schemas/{shape.__name__}"}}
     streamed[200]["content"]["application/json"] = answered
     waiting = {"description": "With `Accept: application/json`: the run waits for a person.", "model": WaitingRun}
     return {**streamed, 202: waiting, **problems(404, 409, 413, 415, 429, 504)}
@@ -39,7 +40,7 @@ def _responses() -> dict[int | str, dict[str, Any]]:
     status_code=200,
     response_class=EventStream,
     dependencies=[STREAM_PLACE_UNLESS_JSON],
-    responses=_responses(),
+    responses=responses(ToolChatResponse),
 )
 async def chat(
     message: ToolChatRequest, request: Request, services: Services, idempotency_key: IdempotencyKey = None
@@ -53,13 +54,16 @@ async def chat(
     events = started(services, _run_request(message, collection_ids, idempotency_key or ""))
     if not wants_json(request.headers):
         return await run_stream(events, services)
-    run = await fold_events(events)
+    return as_json(await fold_events(events), ToolChatResponse)
+
+
+def as_json(run: RunFold, shape: type[BaseModel]) -> JSONResponse:
+    """The answer of a run in this shape, or 202 with what it waits for. Raises what it ended with instead of an answer."""
     headers = {"X-Run-Id": run.run_id}
     if run.status == WAITING:
         headers["Location"] = f"/v1/runs/{run.run_id}"
         return JSONResponse(_waiting(run), status_code=202, headers=headers)
-    answer = ToolChatResponse.model_validate(answered(run))
-    return JSONResponse(answer.model_dump(mode="json"), headers=headers)
+    return JSONResponse(shape.model_validate(answered(run)).model_dump(mode="json"), headers=headers)
 
 
 def _run_request(message: ToolChatRequest, collection_ids: Sequence[str], idempotency_key: str) -> pb.StartRunRequest:

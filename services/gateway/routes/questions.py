@@ -1,18 +1,17 @@
 """Questions to documents: answered at once as JSON, or followed as an event stream."""
 
-from collections.abc import AsyncIterator
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Header, Request
-from fastapi.responses import JSONResponse, Response
+from fastapi.responses import Response
 from groundwork.orchestrator.v1 import orchestrator_pb2 as pb
 
-from services.gateway.answers import answered, fold_events
+from services.gateway.answers import fold_events
 from services.gateway.backends import Services
 from services.gateway.events import run_mode
 from services.gateway.existence import require_existing
-from services.gateway.models import RunEvent
 from services.gateway.own_default import all_meant, meant
+from services.gateway.routes.chat import as_json, responses
 from services.gateway.schemas.fields import CollectionPath, IdempotencyKey
 from services.gateway.schemas.problem import problems
 from services.gateway.schemas.runs import ChatRequest, QaRequest, QaResponse
@@ -26,13 +25,6 @@ router = APIRouter(prefix="/v1", tags=["questions"], dependencies=[NEEDS_QUERY])
 
 _PROBLEMS = problems(404, 409, 413, 415, 429, 504)
 _QA_RESPONSES = {**run_stream_response("The answer; as events with `Accept: text/event-stream`."), **_PROBLEMS}
-
-
-def _chat_responses() -> dict[int | str, dict[str, Any]]:
-    """A stream by default, and JSON."""
-    streamed = run_stream_response("The answer as it comes; as JSON with `Accept: application/json`.")
-    streamed[200]["content"]["application/json"] = {"schema": {"$ref": f"#/components/schemas/{QaResponse.__name__}"}}
-    return {**streamed, **_PROBLEMS}
 
 
 @router.post("/qa", response_model=QaResponse, responses=_QA_RESPONSES, dependencies=[STREAM_PLACE_IF_STREAMED])
@@ -58,7 +50,9 @@ async def ask(
             model_credentials=request.model.brought() if request.model else None,
         ),
     )
-    return await run_stream(events, services) if EVENT_STREAM in accept.lower() else await _json(events)
+    if EVENT_STREAM in accept.lower():
+        return await run_stream(events, services)
+    return as_json(await fold_events(events), QaResponse)
 
 
 @router.post(
@@ -66,7 +60,7 @@ async def ask(
     status_code=200,
     response_class=EventStream,
     dependencies=[STREAM_PLACE_UNLESS_JSON],
-    responses=_chat_responses(),
+    responses=responses(QaResponse),
 )
 async def chat(
     collection_id: CollectionPath,
@@ -95,10 +89,6 @@ async def chat(
             model_credentials=request.model.brought() if request.model else None,
         ),
     )
-    return await run_stream(events, services) if not wants_json(http.headers) else await _json(events)
-
-
-async def _json(events: AsyncIterator[RunEvent]) -> Response:
-    run = await fold_events(events)
-    answer = QaResponse.model_validate(answered(run))
-    return JSONResponse(answer.model_dump(mode="json"), headers={"X-Run-Id": run.run_id})
+    if not wants_json(http.headers):
+        return await run_stream(events, services)
+    return as_json(await fold_events(events), QaResponse)

@@ -2,99 +2,40 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Literal
 
 from kit.grounding import let_go_of_texts
 from kit.llm import Operation
 from services.orchestrator.answering.drafting import (
-    EXTRACTIVE,
-    MODEL,
-    Draft,
-    Question,
     degraded,
 )
 from services.orchestrator.answering.generation import Generator
 from services.orchestrator.log.events import (
     Answer,
-    Budgets,
     Degradation,
     Plan,
     RunMode,
-    SupportStatus,
     Thinking,
 )
-from services.orchestrator.log.screen import Screen
 from services.orchestrator.metrics import SHED_CHATS
 from services.orchestrator.models import RunRecord
-from services.orchestrator.modes.drafts import answer_of, answer_tokens, checked
-from services.orchestrator.modes.intents import Route, read_intent
+from services.orchestrator.modes.intents import Route
 from services.orchestrator.modes.mode import Mode, ModeServices
 from services.orchestrator.modes.proactive import Asked, Proactive, plan_for, serving
-from services.orchestrator.modes.threads import forgotten_documents
-from services.orchestrator.modes.toolboxes import Toolbox, Toolboxes
-from services.orchestrator.prompts.messages import tool_messages
+from services.orchestrator.modes.tool_answers import ChatLimits, ToolAnswers
 from services.orchestrator.settings import OrchestratorSettings
-from services.orchestrator.steps.budgets import most_budgets
 from services.orchestrator.steps.run import Run, just, tell_time_is_up
 from services.orchestrator.toolloop.loop import (
-    LoopEnd,
-    LoopLimits,
-    LoopResult,
-    LoopTask,
     NoFirstWord,
-    ToolLoop,
     ToolsNotSupported,
 )
 
-_OUT_OF_TIME = ("wall_clock", "LLM_TIMEOUT")
-"""Why a loop ends that has no time left."""
-_NEARLY_OVER = 0.4
-"""Share of the run's time. A quarter is kept back for the answer, and a completion is broken off at 85 % of the rest, which leaves
-0.36."""
 _SHED = Degradation(
     "load",
     "SHED_TO_QA",
     "Many chats are being served: this one gets one search and one answer, as in mode qa; the model was not offered any tools. Ask "
     "again later for all of them.",
 )
-
-
-@dataclass(frozen=True)
-class ChatLimits:
-    """Numbers of the mode; see settings.py for their reasons."""
-
-    budgets: Budgets = Budgets(wall_clock_s=120.0, answer_tokens=600)
-    """The most that a request gets."""
-
-    usual: Budgets = Budgets(reasoning_steps=3, tool_calls=6, parallel_calls=3)
-    """What a request gets that does not say."""
-
-    tool_calling: bool = True
-    agentic_runs_max: int = 64
-    tool_choice: Literal["auto", "required"] = "auto"
-    """Of the first completion, unless the message is small talk."""
-
-    loop: LoopLimits = field(default_factory=LoopLimits)
-    brought_model_life_s: float = 3600.0
-    """How long the key of a model that a user brought is kept: a run that waits for a person longer could not go on with it."""
-
-    @classmethod
-    def of(cls, settings: OrchestratorSettings) -> "ChatLimits":
-        return cls(
-            budgets=most_budgets(settings),
-            usual=Budgets(
-                reasoning_steps=settings.chat_reasoning_steps,
-                tool_calls=settings.chat_tool_calls,
-                parallel_calls=settings.chat_parallel_calls,
-            ),
-            tool_calling=settings.chat_tool_calling,
-            agentic_runs_max=settings.agentic_runs_max,
-            tool_choice=settings.chat_tool_choice,
-            loop=LoopLimits(approval_timeout_s=settings.approval_life_s),
-            brought_model_life_s=settings.model_credentials_life_s,
-        )
 
 
 class Chat(Mode):
@@ -110,36 +51,27 @@ class Chat(Mode):
     def __init__(self, services: ModeServices, limits: ChatLimits) -> None:
         self.budgets, self.usual = limits.budgets, limits.usual
         self._model = services.model
-        self._tools = services.tools
-        self._sources = services.sources
         self._threads = services.threads
-        self._drafter = services.drafter
         self._limits = limits
-        self._held = services.held
+        self._by_tools = ToolAnswers(services, limits)
         generator = Generator(services.model, held=services.held)
         self._proactive = Proactive(services.tools, services.sources, services.drafter, generator)
-        self._toolboxes = Toolboxes(services.tools, services.model, services.scorer)
         self._agentic = 0
 
     @contextmanager
     def admitted(self, decided: RunMode | None) -> Iterator[RunMode]:
         """How the run is served: as was decided when it began, or else by how many are served with tools here. Where no model calls
         tools nothing is saved."""
-        is_full = self._calls_tools and 0 < self._limits.agentic_runs_max <= self._agentic
+        is_full = self._by_tools.calls_tools and 0 < self._limits.agentic_runs_max <= self._agentic
         mode = decided or (RunMode.QA if is_full else RunMode.CHAT)
         if decided is None and is_full:
             SHED_CHATS.inc()
-        is_agentic = self._calls_tools and mode is RunMode.CHAT
+        is_agentic = self._by_tools.calls_tools and mode is RunMode.CHAT
         self._agentic += is_agentic
         try:
             yield mode
         finally:
             self._agentic -= is_agentic
-
-    @property
-    def _calls_tools(self) -> bool:
-        """Whether there is a model now that may call tools."""
-        return self._limits.tool_calling and bool(self._model_name)
 
     @property
     def _model_name(self) -> str:
@@ -149,14 +81,8 @@ class Chat(Mode):
         if run.journal.progress.mode is not self.name:
             await run.say(Thinking("load", "Answering with one search.", _SHED))
         history = await self._threads.history(run, record, for_model=bool(self._model_name))
-        by_model = run.journal.progress.mode is self.name and self._calls_tools
-        toolbox = await run.once(
-            "tools",
-            partial(self._toolboxes.listed, run, record.request, history, for_model=by_model),
-            Toolbox,
-            show=Toolbox.event,
-            is_last_resort=True,
-        )
+        by_model = run.journal.progress.mode is self.name and self._by_tools.calls_tools
+        toolbox = await self._by_tools.toolbox(run, record.request, history, by_model=by_model)
         asked = Asked(run, record, history, serving(toolbox.offered))
         by_loop = by_model and toolbox.shown
         first = Plan(Route.TOOLS.value, ()) if by_loop else plan_for(asked.question, history, asked.tools)
@@ -165,69 +91,19 @@ class Chat(Mode):
         try:
             if plan.route == Route.TOOLS.value:
                 try:
-                    return await self._by_loop(asked, toolbox)
+                    return await self._by_tools.answer(asked, toolbox)
                 except (ToolsNotSupported, NoFirstWord) as error:
                     part = "tools" if isinstance(error, ToolsNotSupported) else "llm"
                     await run.say(degraded("plan", part, error, "Going by the words of the message instead."))
                     by_words = plan_for(asked.question, history, asked.tools)
                     plan = await run.once("replan", partial(just, by_words), Plan, is_last_resort=True)
-                    took_all_time = self._took_all_time(run, error.reason)
+                    took_all_time = self._by_tools.took_all_time(run, error.reason)
             answer = await self._proactive.answer(asked, plan)
             if took_all_time:
                 await tell_time_is_up(run.journal)
             return answer
         finally:
             let_go_of_texts()
-
-    async def _by_loop(self, asked: Asked, toolbox: Toolbox) -> Answer:
-        run, record = asked.run, asked.record
-        task = LoopTask(
-            question=asked.question,
-            messages=tool_messages(asked.question, asked.history),
-            offered=toolbox.shown,
-            ranking=toolbox.ranking,
-            needed=toolbox.needed,
-            answer_tokens=answer_tokens(run),
-            collection_ids=record.request.collection_ids,
-            withheld=[*toolbox.withheld, *toolbox.left_out],
-            tool_choice=self._first_choice(asked.question),
-            note=partial(forgotten_documents, run, record, self._sources),
-        )
-        loop = ToolLoop(self._model, self._tools, self._drafter, self._loop_limits(run, record), held=self._held)
-        result = await loop.run(run, task, Screen(run.journal))
-        if result.end is LoopEnd.FALLBACK:
-            return await self._fallen_back(run, result)
-        if not result.evidence:
-            return Answer(result.text, (), None, MODEL)
-        question = Question(asked.question, (), result.evidence, task.answer_tokens)
-        judge = partial(self._drafter.judge, result.text, question, run.journal)
-        draft = await run.once("verify", judge, Draft, show=checked, is_last_resort=True)
-        return answer_of(draft, result.evidence)
-
-    def _loop_limits(self, run: Run, record: RunRecord) -> LoopLimits:
-        limits = self._limits.loop
-        if record.request.model_credentials is None:
-            return limits
-        age_s = (run.journal.now() - record.created_at).total_seconds()
-        keeps_s = max(0.0, self._limits.brought_model_life_s - age_s - self._limits.budgets.wall_clock_s)
-        return replace(limits, approval_timeout_s=min(limits.approval_timeout_s, keeps_s))
-
-    def _first_choice(self, question: str) -> str:
-        return "auto" if read_intent(question).route is Route.TALK else self._limits.tool_choice
-
-    def _took_all_time(self, run: Run, reason: str) -> bool:
-        """Whether it was the run's time, and not the model's own, that was over."""
-        left_s = run.budgets.remaining_s
-        return (
-            reason in _OUT_OF_TIME and left_s is not None and left_s <= _NEARLY_OVER * run.budgets.budgets.wall_clock_s
-        )
-
-    async def _fallen_back(self, run: Run, result: LoopResult) -> Answer:
-        """What was found, quoted; when it was time that ran out, the run ends so."""
-        if self._took_all_time(run, result.reason):
-            await tell_time_is_up(run.journal)
-        draft = result.draft or Draft(result.text, EXTRACTIVE, None, SupportStatus.UNAVAILABLE)
-        return answer_of(draft, result.evidence)
 
 
 def build_mode(services: ModeServices, settings: OrchestratorSettings) -> Mode:

@@ -3,14 +3,26 @@
 from dataclasses import replace
 from functools import partial
 
+from kit.grounding import let_go_of_texts
 from services.orchestrator.agent import Agent
-from services.orchestrator.log.events import AgentChosen, Answer, Degradation, RunMode, Thinking
-from services.orchestrator.models import RunRecord
+from services.orchestrator.answering.drafting import degraded
+from services.orchestrator.log.events import AgentChosen, Answer, Budgets, Degradation, RunMode, Thinking
+from services.orchestrator.models import RunRecord, ToolSelection
 from services.orchestrator.modes.agents import WordRouter
 from services.orchestrator.modes.documents import DocumentAnswers, Limits
 from services.orchestrator.modes.mode import Mode, ModeServices
+from services.orchestrator.modes.proactive import Asked
+from services.orchestrator.modes.tool_answers import ChatLimits, ToolAnswers
 from services.orchestrator.settings import OrchestratorSettings
+from services.orchestrator.steps.budgets import usual_for
 from services.orchestrator.steps.run import Run
+from services.orchestrator.toolloop.loop import NoFirstWord, ToolsNotSupported
+
+_WITH_TOOLS = Budgets(reasoning_steps=2, tool_calls=3, parallel_calls=2)
+"""What an agent with tools gets that does not say: less than a chat, since it is asked for an answer from documents."""
+_DOCUMENTS_NAMED = Degradation(
+    "tools", "DOCUMENTS_NAMED", "Tools read whole collections: the documents that are named are searched without them."
+)
 
 
 class Grounded(Mode):
@@ -20,18 +32,43 @@ class Grounded(Mode):
     description = "The next message of a conversation over documents, answered by an agent."
     takes_agents = True
 
-    def __init__(self, services: ModeServices, limits: Limits) -> None:
+    def __init__(self, services: ModeServices, limits: Limits, with_tools: ChatLimits = ChatLimits()) -> None:  # noqa: B008 - frozen
         self.budgets = limits.budgets
         self._agents = services.agents
         self._router = WordRouter(services.agents)
+        self._threads = services.threads
+        self._tools = ToolAnswers(services, with_tools)
         self._documents = DocumentAnswers(services, limits)
 
     async def answer(self, run: Run, record: RunRecord) -> Answer:
         chosen = await run.once("agent", partial(self._router.choose, record.request), AgentChosen)
         agent = self._agents.get(chosen.name) or await self._instead(run, chosen)
         asked = record.request.budgets
-        run.narrow(replace(agent.budgets, answer_tokens=asked.answer_tokens or agent.budgets.answer_tokens))
-        return await self._documents.answer(run, record, agent)
+        budgets = usual_for(agent.budgets, _WITH_TOOLS) if agent.tools else agent.budgets
+        run.narrow(replace(budgets, answer_tokens=asked.answer_tokens or budgets.answer_tokens))
+        answer = await self._by_tools(run, record, agent) if agent.tools else None
+        return answer or await self._documents.answer(run, record, agent)
+
+    async def _by_tools(self, run: Run, record: RunRecord, agent: Agent) -> Answer | None:
+        """The answer of the agent's model with its tools; None where the documents have to do without."""
+        if record.request.document_ids:
+            await run.say(Thinking("tools", _DOCUMENTS_NAMED.message, _DOCUMENTS_NAMED))
+            return None
+        if not (self._tools.calls_tools or run.is_recorded("tools")):
+            return None
+        history = await self._threads.history(run, record, for_model=True)
+        request = replace(record.request, tools=ToolSelection(agent.tools))
+        toolbox = await self._tools.toolbox(run, request, history, by_model=True)
+        if not toolbox.shown:
+            return None
+        try:
+            return await self._tools.answer(Asked(run, record, history, {}), toolbox, agent.prompt)
+        except (ToolsNotSupported, NoFirstWord) as error:
+            part = "tools" if isinstance(error, ToolsNotSupported) else "llm"
+            await run.say(degraded("plan", part, error, "Searching the documents instead."))
+            return None
+        finally:
+            let_go_of_texts()
 
     async def _instead(self, run: Run, chosen: AgentChosen) -> Agent:
         """The default, for a run that began where there was an agent that this process does not have."""
@@ -41,4 +78,4 @@ class Grounded(Mode):
 
 
 def build_mode(services: ModeServices, settings: OrchestratorSettings) -> Mode:
-    return Grounded(services, Limits.of(settings))
+    return Grounded(services, Limits.of(settings), ChatLimits.of(settings))

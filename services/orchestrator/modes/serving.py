@@ -1,19 +1,18 @@
 """Serves runs, each by its mode. The modes are the modules of this folder that have a function `build_mode`."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import fields
 from functools import partial
 from types import ModuleType
 
 from kit.dropped_in import modules_in
 from services.orchestrator import modes as folder
 from services.orchestrator.errors import ModeNotOffered
-from services.orchestrator.log.events import Answer, Budgets, RunMode, RunStarted, RunStatus
+from services.orchestrator.log.events import Answer, RunMode, RunStarted, RunStatus
 from services.orchestrator.log.journal import Journal
 from services.orchestrator.models import RunRecord, RunRequest
 from services.orchestrator.modes.mode import Mode, ModeServices
 from services.orchestrator.settings import OrchestratorSettings
-from services.orchestrator.steps.budgets import in_force
+from services.orchestrator.steps.budgets import in_force, usual_for
 from services.orchestrator.steps.run import Run, check_not_breaking, end, status_of
 
 
@@ -60,7 +59,7 @@ class Modes:
             question=request.question,
             thread_id=request.thread_id,
             collection_ids=request.collection_ids,
-            budgets=in_force(_asked(request.budgets, mode.usual), mode.budgets),
+            budgets=in_force(usual_for(request.budgets, mode.usual), mode.budgets),
             model=self._services.drafter.model_name,
         )
 
@@ -76,8 +75,3 @@ def listed(modes: Iterable[Mode]) -> str:
     """Their names, for a message."""
     names = [mode.name.value for mode in modes]
     return f"{', '.join(names[:-1])} or {names[-1]}" if len(names) > 1 else "".join(names) or "another"
-
-
-def _asked(budgets: Budgets, usual: Budgets) -> Budgets:
-    """What a request asks for, or gets as usual where it does not say."""
-    return Budgets(**{each.name: getattr(budgets, each.name) or getattr(usual, each.name) for each in fields(Budgets)})

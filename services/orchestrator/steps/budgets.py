@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import fields
 from typing import TypeVar
 
 from services.orchestrator.errors import BudgetSpent
@@ -39,6 +40,11 @@ def in_force(asked: Budgets, limits: Budgets) -> Budgets:
         cost_usd=_smaller(asked.cost_usd, limits.cost_usd),
         reasoning_steps=_smaller(asked.reasoning_steps, limits.reasoning_steps),
     )
+
+
+def usual_for(asked: Budgets, usual: Budgets) -> Budgets:
+    """What is asked for, or what is usual where nothing is."""
+    return Budgets(**{each.name: getattr(asked, each.name) or getattr(usual, each.name) for each in fields(Budgets)})
 
 
 def _smaller(asked: _Number, limit: _Number) -> _Number:

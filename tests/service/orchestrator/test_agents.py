@@ -27,7 +27,8 @@ from tests.service.gateway.conftest import SERVICES, World, over_http
 from tests.service.gateway.sse_reader import received
 from tests.service.orchestrator.conftest import Orchestrator, servicer
 from tests.unit.kit.llm_fakes import Script, catalog, following_switch
-from tests.unit.orchestrator.fakes import FakeMemory, FakeScorer, FakeSearcher
+from tests.unit.orchestrator.chatting import TOOLS, answered
+from tests.unit.orchestrator.fakes import FakeMemory, FakeScorer, FakeSearcher, FakeTools
 from tests.unit.orchestrator.serving import mode_services
 
 Start = Callable[..., Awaitable[Orchestrator]]
@@ -67,6 +68,13 @@ AGENT = Agent(
     without_model=without_model,
 )
 """
+CALCULATOR = """
+from services.orchestrator.agent import Agent
+
+AGENT = Agent("Does sums.", prompt="You are an accountant.", tools=("math_eval",))
+"""
+SUM = {"name": "math_eval", "arguments": json.dumps({"expression": "6*7"})}
+CALLS_MATH = Reply([{"tool_calls": [{"index": 0, "id": "c1", "function": SUM}]}], finish_reason="tool_calls")
 FILLED_IN = {"milestones": [{"year": 1889, "what": "The tower was built in 1889. [1]"}]}
 MESSAGE = {"message": "When was the tower built?", "agent": "milestones"}
 PATH = "/v1/collections/default/chat"
@@ -75,8 +83,9 @@ JSON = {"Accept": "application/json"}
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """An operator's, with one agent."""
+    """An operator's, with two agents."""
     (tmp_path / "milestones.py").write_text(MILESTONES)
+    (tmp_path / "calculator.py").write_text(CALCULATOR)
     return tmp_path
 
 
@@ -130,7 +139,12 @@ async def _serving(
         searcher, memory = FakeSearcher(), FakeMemory()
         settings = OrchestratorSettings(agents_folders=(folder,))
         services = mode_services(
-            drafter, model=model, searcher=searcher, memory=memory, agents=discover_agents(settings.agents_folders)
+            drafter,
+            model=model,
+            searcher=searcher,
+            memory=memory,
+            tools=FakeTools(TOOLS, answered),
+            agents=discover_agents(settings.agents_folders),
         )
         orchestrator = await start_orchestrator(worker=discover_modes(services, settings))
         switch = await stack.enter_async_context(following_switch(jetstream, Script(), catalog("a/m")))
@@ -145,6 +159,7 @@ async def _serving(
 async def test_agent_that_is_dropped_in_is_listed_beside_the_default(serve: Callable[..., Any]) -> None:
     listed = (await (await serve()).client.get("/v1/agents")).json()
     assert [(each["name"], each["is_default"], each["makes_block"]) for each in listed["agents"]] == [
+        ("calculator", False, False),
         ("milestones", False, True),
         ("reasoning", True, False),
     ]
@@ -198,4 +213,28 @@ async def test_without_a_name_the_words_of_the_message_choose(serve: Callable[..
 async def test_agent_that_does_not_exist_is_refused_with_those_that_do(serve: Callable[..., Any]) -> None:
     answer = await (await serve()).client.post(PATH, json={**MESSAGE, "agent": "nobody"})
     assert answer.status_code == 400
-    assert "milestones, reasoning" in answer.json()["detail"]
+    assert "calculator, milestones, reasoning" in answer.json()["detail"]
+
+
+async def test_agent_with_tools_has_its_model_call_them_and_no_others(
+    serve: Callable[..., Any], script: ScriptedModel
+) -> None:
+    serving = await serve(script)
+    script.replies = [CALLS_MATH, Reply(["It is 42."])]
+    message = {"message": "What is 6*7?", "agent": "calculator"}
+    assert (await serving.answered(message))["answer"] == "It is 42."
+    assert [each["function"]["name"] for each in script.requests[0]["tools"]] == ["math_eval"]
+    assert "You are an accountant." in script.requests[0]["messages"][0]["content"]
+    script.replies = [CALLS_MATH, Reply(["It is 42."])]
+    events = await serving.streamed(message)
+    assert (events["tool"]["name"], events["tool_result"]["ok"], events["answer"]["text"]) == (
+        "math_eval",
+        True,
+        "It is 42.",
+    )
+    assert not serving.searcher.queries
+
+
+async def test_agent_with_tools_searches_where_no_model_calls_them(serve: Callable[..., Any]) -> None:
+    answer = await (await serve()).answered({**MESSAGE, "agent": "calculator"})
+    assert (answer["answer"], answer["method"]) == ("The tower was built in 1889 by Gustave Eiffel. [1]", "extractive")

@@ -2,7 +2,7 @@
 
 from services.orchestrator.log.events import Answer, Approval, ApprovalDecision, RunMode
 from services.orchestrator.models import RunRequest
-from services.orchestrator.modes.chat import ChatLimits
+from services.orchestrator.modes.tool_answers import ChatLimits
 from services.orchestrator.toolloop.loop import LoopLimits
 from tests.service.orchestrator.conftest import ANN, collect
 from tests.service.orchestrator.paying import Start

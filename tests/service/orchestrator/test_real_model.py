@@ -12,7 +12,7 @@ from services.orchestrator.answering.generation import Generator
 from services.orchestrator.log.events import Budgets, Evidence, RunStatus, SupportStatus, ToolCall, ToolResult
 from services.orchestrator.log.journal import Journal
 from services.orchestrator.models import RunKey, Tool, Turn
-from services.orchestrator.modes.chat import ChatLimits
+from services.orchestrator.modes.tool_answers import ChatLimits
 from tests.unit.orchestrator.chatting import Chatting, answer_of, status_of
 from tests.unit.orchestrator.fakes import EVIDENCE, FakeScorer, FakeTools, MemoryLog
 

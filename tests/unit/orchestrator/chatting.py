@@ -10,9 +10,10 @@ from services.orchestrator.answering.generation import Generator
 from services.orchestrator.log.events import Answer, Budgets, Done, EffectClass, Payload, RunMode, RunStatus, Thinking
 from services.orchestrator.log.journal import Journal
 from services.orchestrator.models import BroughtName, RunRecord, RunRequest, Tool, ToolSelection, WithoutModel
-from services.orchestrator.modes.chat import Chat, ChatLimits
+from services.orchestrator.modes.chat import Chat
 from services.orchestrator.modes.mode import ModeServices
 from services.orchestrator.modes.serving import Modes
+from services.orchestrator.modes.tool_answers import ChatLimits
 from services.orchestrator.steps.effects import ToolOutcome
 from services.orchestrator.steps.usage import Metered, Price, free
 from tests.unit.orchestrator.cutting import AT, KEY, now

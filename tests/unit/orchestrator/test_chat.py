@@ -27,7 +27,8 @@ from services.orchestrator.log.events import (
 )
 from services.orchestrator.log.journal import Journal
 from services.orchestrator.models import BroughtName, Tool, ToolSelection, Turn
-from services.orchestrator.modes.chat import Chat, ChatLimits
+from services.orchestrator.modes.chat import Chat
+from services.orchestrator.modes.tool_answers import ChatLimits
 from services.orchestrator.steps.effects import ToolOutcome
 from services.orchestrator.toolloop.loop import LoopLimits
 from tests.unit.orchestrator.chatting import (

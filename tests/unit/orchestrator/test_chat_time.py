@@ -22,7 +22,7 @@ from services.orchestrator.log.events import (
 )
 from services.orchestrator.log.journal import Journal
 from services.orchestrator.models import RunLimits
-from services.orchestrator.modes.chat import ChatLimits
+from services.orchestrator.modes.tool_answers import ChatLimits
 from services.orchestrator.runs.execution import Execution
 from services.orchestrator.steps.effects import ToolOutcome
 from tests.unit.orchestrator.chatting import (

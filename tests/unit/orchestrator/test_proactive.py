@@ -21,7 +21,7 @@ from services.orchestrator.log.events import (
     Verification,
 )
 from services.orchestrator.models import ToolSelection, Turn
-from services.orchestrator.modes.chat import ChatLimits
+from services.orchestrator.modes.tool_answers import ChatLimits
 from services.orchestrator.steps.effects import ToolOutcome
 from tests.unit.orchestrator.chatting import TOOLS, Chatting, RepeatedReplies, answer_of, reasons, status_of
 from tests.unit.orchestrator.cutting import KEY, shown_by

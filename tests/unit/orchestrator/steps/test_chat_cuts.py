@@ -22,7 +22,7 @@ from services.orchestrator.log.events import (
 )
 from services.orchestrator.log.journal import Journal
 from services.orchestrator.models import ToolSelection
-from services.orchestrator.modes.chat import ChatLimits
+from services.orchestrator.modes.tool_answers import ChatLimits
 from services.orchestrator.steps.effects import ToolOutcome
 from services.orchestrator.steps.run import tell_time_is_up
 from tests.unit.orchestrator.chatting import PAY, SEARCH, TOOLS, Chatting, RepeatedReplies, answered
