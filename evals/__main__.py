@@ -11,6 +11,7 @@ from pathlib import Path
 
 from cli.errors import CliError
 from cli.gateway import Gateway
+from evals.claims import __main__ as claims
 from evals.errors import EvaluationError
 from evals.evaluation import Evaluation, Plan, evaluate
 from evals.gate import Threshold, misses, parse_threshold
@@ -33,6 +34,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from evals.reading.__main__ import main as measure_reading  # noqa: PLC0415 - needs what ingestion needs, and no system
 
         return measure_reading(words)
+    if words[:1] == ["claims"]:
+        return claims.main(words[1:])
     options = parse_options(arguments)
     try:
         plan, thresholds = _plan(options), [parse_threshold(text) for text in options.fail_under]

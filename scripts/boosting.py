@@ -12,7 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 Float = NDArray[np.float64]
+Codes = NDArray[np.uint8]
 _BINS = 32
+_UNKNOWN = 255
 _LEAST_GAIN = 1e-3
 
 
@@ -40,11 +42,12 @@ def fit(signals: Float, labels: Float, weights: Float, features: Sequence[str], 
     bias = float(np.log(mean / (1 - mean)))
     logits = np.full(len(labels), bias)
     trees: list[Any] = []
+    codes = _codes(signals, edges)
     for _ in range(how.trees):
         probability = 1 / (1 + np.exp(-logits))
         gradient, hessian = weights * (probability - labels), weights * probability * (1 - probability)
         columns = rng.permutation(signals.shape[1])[: max(1, round(how.columns * signals.shape[1]))]
-        grown = _Grower(signals, gradient, hessian, edges, columns, how)
+        grown = _Grower(codes, gradient, hessian, edges, columns, how)
         tree, step = grown.grow(np.arange(len(labels)), how.depth)
         trees.append(tree)
         logits += step
@@ -56,45 +59,58 @@ def _edges(known: Float) -> Float:
     return np.unique(np.quantile(known, np.linspace(0, 1, _BINS + 1)[1:-1])) if known.size else known
 
 
+def _codes(signals: Float, edges: Sequence[Float]) -> Codes:
+    """uint8 [cases, features]: how many cuts lie below a value; the last code is that of unknown ones."""
+    codes = np.full(signals.shape, _UNKNOWN, np.uint8)
+    for feature, cuts in enumerate(edges):
+        known = ~np.isnan(signals[:, feature])
+        codes[known, feature] = np.searchsorted(cuts, signals[known, feature], side="left")
+    return codes
+
+
 class _Grower:
     def __init__(
-        self, signals: Float, gradient: Float, hessian: Float, edges: Sequence[Float], columns: Any, how: Boosting
+        self, codes: Codes, gradient: Float, hessian: Float, edges: Sequence[Float], columns: Any, how: Boosting
     ) -> None:
-        self._signals, self._gradient, self._hessian = signals, gradient, hessian
+        self._codes = codes
+        self._gradient, self._hessian = gradient, hessian
         self._edges, self._columns, self._how = edges, columns, how
 
     def grow(self, rows: Any, depth: int) -> tuple[Any, Float]:
         """The tree, and what it adds to each case."""
-        step = np.zeros(len(self._signals))
+        step = np.zeros(len(self._codes))
         split = self._best_split(rows) if depth else None
         if split is None:
             value = round(-self._how.rate * self._gradient[rows].sum() / (self._hessian[rows].sum() + self._how.l2), 5)
             step[rows] = value
             return value, step
-        feature, threshold, unknown_below = split
-        values = self._signals[rows, feature]
-        below = np.where(np.isnan(values), unknown_below, values <= threshold)
+        feature, cut, unknown_below = split
+        codes = self._codes[rows, feature]
+        below = np.where(codes == _UNKNOWN, unknown_below, codes <= cut)
         left, left_step = self.grow(rows[below], depth - 1)
         right, right_step = self.grow(rows[~below], depth - 1)
-        return [int(feature), threshold, left, right, int(unknown_below)], left_step + right_step
+        threshold = float(f"{self._edges[feature][cut]:.7g}")
+        return [feature, threshold, left, right, int(unknown_below)], left_step + right_step
 
-    def _best_split(self, rows: Any) -> tuple[int, float, bool] | None:
+    def _best_split(self, rows: Any) -> tuple[int, int, bool] | None:
+        """Feature, number of its cut, and whether unknown values go below."""
         gradient, hessian = self._gradient[rows], self._hessian[rows]
-        whole = self._gain(gradient.sum(), hessian.sum())
+        totals = gradient.sum(), hessian.sum()
+        whole = self._gain(*totals)
         best, found = _LEAST_GAIN, None
-        for feature in self._columns:
-            values = self._signals[rows, feature]
-            unknown = np.isnan(values)
-            for threshold in self._edges[feature]:
-                for unknown_below in (True, False) if unknown.any() else (True,):
-                    below = np.where(unknown, unknown_below, values <= threshold)
-                    low, high = hessian[below].sum(), hessian[~below].sum()
-                    if min(low, high) < self._how.least_weight:
-                        continue
-                    gain = self._gain(gradient[below].sum(), low) + self._gain(gradient[~below].sum(), high) - whole
-                    if gain > best:
-                        best, found = gain, (int(feature), round(float(threshold), 5), unknown_below)
+        for feature in map(int, self._columns):
+            cuts = len(self._edges[feature])
+            codes = self._codes[rows, feature]
+            by_code = [np.bincount(codes, weights=each, minlength=_UNKNOWN + 1) for each in (gradient, hessian)]
+            for unknown_below in (True, False) if by_code[1][_UNKNOWN] else (True,):
+                low_gradient, low = (each[:cuts].cumsum() + each[_UNKNOWN] * unknown_below for each in by_code)
+                high_gradient, high = totals[0] - low_gradient, totals[1] - low
+                gains = self._gain(low_gradient, low) + self._gain(high_gradient, high) - whole
+                gains[np.minimum(low, high) < self._how.least_weight] = 0.0
+                cut = int(gains.argmax()) if cuts else 0
+                if cuts and gains[cut] > best:
+                    best, found = float(gains[cut]), (feature, cut, unknown_below)
         return found
 
-    def _gain(self, gradient: float, hessian: float) -> float:
-        return float(gradient**2 / (hessian + self._how.l2))
+    def _gain(self, gradient: Any, hessian: Any) -> Any:
+        return gradient**2 / (hessian + self._how.l2)

@@ -24,9 +24,11 @@ from services.reranker.cross_encoding import CrossEncoding
 from services.reranker.embedding import Embedding
 from services.reranker.errors import ModelFileMissing
 from services.reranker.handlers import RerankerServicer
+from services.reranker.judging.judging import Judging
 from services.reranker.known_texts import KnownTexts
 from services.reranker.model_files import EmbeddingModel
 from services.reranker.models import (
+    ContentVectors,
     EmbeddingModelInfo,
     Lane,
     ModelInfo,
@@ -136,7 +138,7 @@ async def compose(
     metrics.MODEL_INFO.labels("rerank", info.rerank_model, info.rerank_runtime).set(1)
     _log.info("models_ready", embedding=info.embedding.name, runtime=info.embedding.runtime, rerank=info.rerank_model)
     embedders = {each.info.name: each.embedder for each in (embedder, *others.values())}
-    servicer = RerankerServicer(embedders, scorer.reranker, info, embedder.tokenizer, known)
+    servicer = RerankerServicer(embedders, scorer.reranker, info, embedder.tokenizer, known, _judging(parts))
     return servicer, [*batchers.values(), *([known] if known else [])]
 
 
@@ -184,6 +186,18 @@ async def _embedder(parts: _Parts) -> _Embedder:
         EmbeddingModelInfo(models.cpu.model.name, encoder.dimension, preparation.window_tokens, encoder.runtime),
         models.cpu.tokenizer.definition,
     )
+
+
+def _judging(parts: _Parts) -> Judging | None:
+    """None where the model that the judge of claims was fitted on is not loaded."""
+    cpu = parts.models.cpu
+    if cpu is None or cpu.pieces_of is None:
+        return None
+    preparation, cache = (
+        _preparation(cpu, parts.executor),
+        TextCache[ContentVectors](parts.settings.reranker_judge_cache_bytes),
+    )
+    return Judging(preparation, parts.batchers[Provider.CPU], cpu.pieces_of, cache, parts.executor)
 
 
 def _preparation(model: LoadedModel, executor: Executor) -> Preparation:

@@ -27,6 +27,18 @@ class ContentHashWrong(InvalidArgument):
     reason = "CONTENT_HASH_WRONG"
 
 
+class JudgedPassageMissing(InvalidArgument):
+    """A claim that cites no passage, or one that the request does not hold."""
+
+    reason = "JUDGED_PASSAGE_MISSING"
+
+
+class JudgeUnavailable(FailedPrecondition):
+    """The judge of claims was fitted on another embedding model than this server has."""
+
+    reason = "JUDGE_UNAVAILABLE"
+
+
 class EmbeddingModelUnknown(FailedPrecondition):
     """An embedding model is asked for that this server does not have."""
 

@@ -9,7 +9,9 @@ from groundwork.reranker.v1 import reranker_pb2, reranker_pb2_grpc
 
 from kit.deadline import bounded_timeout_s
 from kit.telemetry import Attributes, span
-from services.reranker.errors import ContentHashWrong, EmbeddingModelUnknown, KindMissing
+from services.reranker.errors import ContentHashWrong, EmbeddingModelUnknown, JudgeUnavailable, KindMissing
+from services.reranker.judging.judging import JudgedClaim, JudgedPassage, Judging
+from services.reranker.judging.verdicts import FITTED_ON, JUDGE
 from services.reranker.known_texts import KnownTexts
 from services.reranker.models import EmbeddingModelInfo, ModelInfo, TextKind, TokenizerDefinition, TokenizerForm
 from services.reranker.ports import TextEmbedder, TextReranker
@@ -36,11 +38,13 @@ class RerankerServicer(reranker_pb2_grpc.RerankerServiceServicer):
         info: ModelInfo,
         tokenizer: TokenizerDefinition,
         known: KnownTexts | None = None,
+        judging: Judging | None = None,
     ) -> None:
         self._embedders = embedders
         self._models = {model.name: model for model in (info.embedding, *info.others)}
         self._reranking = reranking
         self._known = known
+        self._judging = judging
         self._info = info
         self._tokenizer = reranker_pb2.GetTokenizerResponse(sha256=hashlib.sha256(tokenizer.content).hexdigest())
         if tokenizer.form is TokenizerForm.SENTENCEPIECE:
@@ -102,6 +106,29 @@ class RerankerServicer(reranker_pb2_grpc.RerankerServiceServicer):
             "groundwork.model.runtime": runtime,
         }
 
+    async def JudgeClaims(
+        self, request: reranker_pb2.JudgeClaimsRequest, context: Any
+    ) -> reranker_pb2.JudgeClaimsResponse:
+        if self._judging is None:
+            raise JudgeUnavailable(
+                f"this model server does not have {FITTED_ON}, which the judge of claims reads with; "
+                "set GROUNDWORK_RERANKER_CPU_EMBEDDING_MODEL=multilingual and let the CPU embed or score"
+            )
+        claims = [JudgedClaim(claim.text, claim.passages) for claim in request.claims]
+        passages = [JudgedPassage(passage.text, passage.heading) for passage in request.passages]
+        with span(f"judge {JUDGE}", self._attributes("judge", JUDGE, self._info.embedding.runtime)) as traced:
+            traced.set_attribute("groundwork.judge.claims", len(claims))
+            verdicts = await self._judging.judge(claims, passages, bounded_timeout_s(LONGEST_REQUEST_S))
+        return reranker_pb2.JudgeClaimsResponse(
+            verdicts=[
+                reranker_pb2.ClaimVerdict(
+                    probability=each.probability, passage=each.passage, start=each.start, end=each.end
+                )
+                for each in verdicts
+            ],
+            judge=JUDGE,
+        )
+
     async def ForgetTexts(
         self, request: reranker_pb2.ForgetTextsRequest, context: Any
     ) -> reranker_pb2.ForgetTextsResponse:
@@ -113,6 +140,8 @@ class RerankerServicer(reranker_pb2_grpc.RerankerServiceServicer):
         digests = [sha256_bytes(each, index) for index, each in enumerate(request.content_hashes)]
         if self._known is not None:
             await self._known.forget(digests)
+        if self._judging is not None:
+            self._judging.forget()
         return reranker_pb2.ForgetTextsResponse()
 
     async def GetModelInfo(

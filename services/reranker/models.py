@@ -119,6 +119,21 @@ class TextVectors:
 
 
 @dataclass(frozen=True)
+class ContentVectors:
+    """A text as the judge of claims sees it, in memory."""
+
+    tokens: Int8
+    """int8 [content tokens, dimension]: each as long as `pooling.token_scale` says."""
+
+    pooled: Float32
+    """float32 [dimension], L2-normalised: the text's embedding."""
+
+    @property
+    def size_bytes(self) -> int:
+        return self.tokens.nbytes + self.pooled.nbytes
+
+
+@dataclass(frozen=True)
 class QueryVectors:
     """A query as late interaction sees it, in memory."""
 

@@ -5,9 +5,9 @@ from collections import OrderedDict
 from hashlib import sha256
 from typing import Generic, TypeVar
 
-from services.reranker.models import QueryVectors, TextVectors
+from services.reranker.models import ContentVectors, QueryVectors, TextVectors
 
-Vectors = TypeVar("Vectors", TextVectors, QueryVectors)
+Vectors = TypeVar("Vectors", TextVectors, QueryVectors, ContentVectors)
 
 
 def text_key(text: str) -> bytes:
@@ -49,6 +49,11 @@ class TextCache(Generic[Vectors]):
         while self.size_bytes > self._max_bytes:
             _, oldest = self._entries.popitem(last=False)
             self.size_bytes -= oldest.size_bytes
+
+    def clear(self) -> None:
+        """Drops everything."""
+        self._entries.clear()
+        self.size_bytes = 0
 
     def forget(self, key: bytes) -> None:
         """Drops what is there."""

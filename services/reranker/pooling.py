@@ -13,6 +13,7 @@ from typing import TypeVar
 import numpy as np
 
 from services.reranker.models import (
+    ContentVectors,
     Encoded,
     EncodedText,
     Float32,
@@ -91,6 +92,11 @@ def query_vectors(text: EncodedText, rarities: Callable[[TokenIds], Float32], pr
     tokens = text.token_vectors[content] / np.float32(token_scale(text.token_vectors.shape[1]))
     weights = rarities(text.ids[content])
     return QueryVectors(tokens * (weights / weights.mean())[:, np.newaxis], text.pooled.copy())
+
+
+def content_vectors(text: EncodedText, prompt_tokens: int = 0) -> ContentVectors:
+    """A text as the judge of claims sees it: content tokens, not rounded further, and the embedding."""
+    return ContentVectors(text.token_vectors[_content(text, prompt_tokens)].copy(), text.pooled.copy())
 
 
 def _content(text: EncodedText, prompt_tokens: int) -> slice:

@@ -6,8 +6,8 @@ from concurrent.futures import Executor
 from functools import partial
 
 from services.reranker.errors import TextCountOutOfRange, TextEmpty
-from services.reranker.models import QueryVectors, TextKind, TextVectors, TokenIds
-from services.reranker.pooling import Reduction, query_vectors, text_vectors
+from services.reranker.models import ContentVectors, QueryVectors, TextKind, TextVectors, TokenIds
+from services.reranker.pooling import Reduction, content_vectors, query_vectors, text_vectors
 from services.reranker.ports import PairTokenizer, Tokenizer
 
 MAX_TEXTS = 1024
@@ -53,6 +53,11 @@ class Preparation:
         """What it needs of a query."""
         prompt_tokens = self._prompt_tokens.get(TextKind.QUERY, 0)
         return partial(query_vectors, rarities=self._tokenizer.rarities, prompt_tokens=prompt_tokens)
+
+    @property
+    def content_vectors(self) -> Reduction[ContentVectors]:
+        """What the judge of claims needs of a text that was read as a query: E5 compares texts of one kind so."""
+        return partial(content_vectors, prompt_tokens=self._prompt_tokens.get(TextKind.QUERY, 0))
 
     def _count(self, text: str) -> int:
         return len(self._tokenizer.tokenize([text])[0])

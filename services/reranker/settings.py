@@ -55,6 +55,9 @@ class RerankerSettings(ServiceSettings):
     reranker_cache_bytes: int = Field(default=32 * 1024 * 1024, ge=0)
     """Memory for the token vectors of recent queries and reranked passages: 1500 of 200 tokens. 0: none."""
 
+    reranker_judge_cache_bytes: int = Field(default=8 * 1024 * 1024, ge=0)
+    """Memory for the token vectors of passages that claims were judged against a moment ago: 100 of 200 tokens. 0: none."""
+
     data_dir: Path = Path("data")
     """Folder of everything durable; token vectors lie in its `reranker` folder."""
 

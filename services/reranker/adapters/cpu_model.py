@@ -7,14 +7,19 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import structlog
 
 from services.reranker.errors import RuntimeMissing
+from services.reranker.judging.reading import Pieces
 from services.reranker.model_files import E5_SMALL_4BIT, MINILM_INT8, EmbeddingModel, is_there, read_verified
 from services.reranker.ports import Encoder, Tokenizer
 from services.reranker.settings import RerankerSettings
+
+if TYPE_CHECKING:
+    from services.reranker.adapters.sentencepiece import SentencePieceTokenizer
 
 _MAX_STREAMS = 8
 _NICENESS = 5
@@ -35,6 +40,8 @@ class LoadedModel:
     model: EmbeddingModel
     encoder: Encoder
     tokenizer: Tokenizer
+    pieces_of: Pieces | None = None
+    """The tokenizer's pieces as they are written, where the judge of claims was fitted on this model."""
 
 
 def embedding_models(settings: RerankerSettings) -> list[EmbeddingModel]:
@@ -52,15 +59,18 @@ def embedding_models(settings: RerankerSettings) -> list[EmbeddingModel]:
 def load(settings: RerankerSettings, model: EmbeddingModel) -> LoadedModel:
     """Verifies, loads and warms up a model: one to two seconds of a core, blocking."""
     weights = read_verified(settings.models_dir, model.weights)
+    pieces_of: Pieces | None = None
+    tokenizer: Tokenizer
     if model.tokenizer is None:
         tokenizer, build = _of_e5(weights, model.window_tokens)
+        pieces_of = tokenizer.pieces
     else:
         definition = read_verified(settings.models_dir, model.tokenizer)
         tokenizer, build = _of_onnx(definition, model.window_tokens)
     with ThreadPoolExecutor(1, initializer=_come_second) as pool:
         encoder = pool.submit(build, settings, weights).result()
     _warm_up(encoder)
-    return LoadedModel(model, encoder, tokenizer)
+    return LoadedModel(model, encoder, tokenizer, pieces_of)
 
 
 def _of_onnx(definition: bytes, window_tokens: int) -> tuple[Tokenizer, _Build]:
@@ -69,7 +79,7 @@ def _of_onnx(definition: bytes, window_tokens: int) -> tuple[Tokenizer, _Build]:
     return HuggingFaceTokenizer(definition, window_tokens), _onnx_encoder
 
 
-def _of_e5(weights: bytes, window_tokens: int) -> tuple[Tokenizer, _Build]:
+def _of_e5(weights: bytes, window_tokens: int) -> "tuple[SentencePieceTokenizer, _Build]":
     from services.reranker.adapters.e5_file import E5File  # noqa: PLC0415 - as above
     from services.reranker.adapters.sentencepiece import SentencePieceTokenizer, unigram_model  # noqa: PLC0415 - as above
 

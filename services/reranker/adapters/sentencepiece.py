@@ -47,6 +47,11 @@ class SentencePieceTokenizer:
         pieces = self._processor.encode(list(texts), num_threads=1)
         return [np.array([begin, *ids[:content], end], dtype=np.int64) for ids in pieces]
 
+    def pieces(self, texts: Sequence[str]) -> list[list[str]]:
+        """The tokens of each text as they are written, without special ones."""
+        found: list[list[str]] = self._processor.encode(list(texts), out_type=str, num_threads=1)
+        return found
+
     def rarities(self, ids: TokenIds) -> Float32:
         """By the probabilities of the pieces in what the vocabulary was made of, texts of a hundred languages."""
         surprise = -np.array(self._processor.get_score(ids.tolist()), np.float32)

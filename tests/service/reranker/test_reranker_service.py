@@ -305,3 +305,33 @@ async def test_multilingual_model_publishes_the_tokenizer_that_counts_what_it_se
     processor = SentencePieceProcessor(model_proto=published.sentencepiece_model)
     assert embedded.token_counts[0] == len(processor.encode(f"passage: {texts[0]}")) + 2
     assert (embedded.token_counts[1], info.window_tokens) == (512, 510), "the prompt takes two tokens of the window"
+
+
+async def test_claims_are_told_from_changes_of_them(multilingual: LocalModels, models_dir: Path) -> None:
+    passages = [
+        pb.JudgedPassage(text="Keep the cabinet dry.", heading="Manual"),
+        pb.JudgedPassage(
+            text="The cabinet heats to 60 degrees in 20 minutes. The filter must not be washed.", heading="Manual"
+        ),
+    ]
+    said = {
+        "The cabinet heats to 60 degrees in 20 minutes.": True,
+        "The cabinet heats to 90 degrees in 20 minutes.": False,
+        "I have washed the filter.": False,
+    }
+    claims = [pb.JudgedClaim(text=text, passages=[0, 1]) for text in said]
+    async with serving(multilingual, settings(models_dir)) as stub:
+        answer = await stub.JudgeClaims(pb.JudgeClaimsRequest(passages=passages, claims=claims), timeout=60)
+    assert [verdict.probability >= 0.5 for verdict in answer.verdicts] == list(said.values())
+    first = answer.verdicts[0]
+    assert passages[first.passage].text[first.start : first.end] == "The cabinet heats to 60 degrees in 20 minutes."
+    assert answer.judge
+
+
+async def test_server_without_the_judge_s_model_says_so(stub: Any) -> None:
+    request = pb.JudgeClaimsRequest(
+        passages=[pb.JudgedPassage(text="It is dry.")], claims=[pb.JudgedClaim(text="It is dry.", passages=[0])]
+    )
+    with pytest.raises(FailedPrecondition, match="CPU_EMBEDDING_MODEL=multilingual") as refused:
+        await stub.JudgeClaims(request, timeout=30)
+    assert refused.value.reason == "JUDGE_UNAVAILABLE"

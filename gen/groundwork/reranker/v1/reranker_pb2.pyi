@@ -192,6 +192,152 @@ class RerankResponse(_message.Message):
 Global___RerankResponse: _TypeAlias = RerankResponse  # noqa: Y015
 
 @_typing.final
+class JudgeClaimsRequest(_message.Message):
+    """Claims, and the passages that may carry them."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PASSAGES_FIELD_NUMBER: _builtins.int
+    CLAIMS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def passages(self) -> _containers.RepeatedCompositeFieldContainer[Global___JudgedPassage]:
+        """1 to 1024 passages."""
+
+    @_builtins.property
+    def claims(self) -> _containers.RepeatedCompositeFieldContainer[Global___JudgedClaim]:
+        """1 to 1024 claims."""
+
+    def __init__(
+        self,
+        *,
+        passages: _abc.Iterable[Global___JudgedPassage] | None = ...,
+        claims: _abc.Iterable[Global___JudgedClaim] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["claims", b"claims", "passages", b"passages"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___JudgeClaimsRequest: _TypeAlias = JudgeClaimsRequest  # noqa: Y015
+
+@_typing.final
+class JudgedPassage(_message.Message):
+    """A passage that may carry claims."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TEXT_FIELD_NUMBER: _builtins.int
+    HEADING_FIELD_NUMBER: _builtins.int
+    text: _builtins.str
+    """Its text. It is cut to the model's window."""
+    heading: _builtins.str
+    """What stands above it: the document's name and headings. May be empty."""
+    def __init__(
+        self,
+        *,
+        text: _builtins.str = ...,
+        heading: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["heading", b"heading", "text", b"text"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___JudgedPassage: _TypeAlias = JudgedPassage  # noqa: Y015
+
+@_typing.final
+class JudgedClaim(_message.Message):
+    """A statement to be judged."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TEXT_FIELD_NUMBER: _builtins.int
+    PASSAGES_FIELD_NUMBER: _builtins.int
+    text: _builtins.str
+    """One sentence, in any language."""
+    @_builtins.property
+    def passages(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Positions in `passages` of those that it cites; it is judged against all of them together. At least one."""
+
+    def __init__(
+        self,
+        *,
+        text: _builtins.str = ...,
+        passages: _abc.Iterable[_builtins.int] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["passages", b"passages", "text", b"text"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___JudgedClaim: _TypeAlias = JudgedClaim  # noqa: Y015
+
+@_typing.final
+class JudgeClaimsResponse(_message.Message):
+    """The verdicts, in the order of the claims."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    VERDICTS_FIELD_NUMBER: _builtins.int
+    JUDGE_FIELD_NUMBER: _builtins.int
+    judge: _builtins.str
+    """Name of the judge: figures are published for each."""
+    @_builtins.property
+    def verdicts(self) -> _containers.RepeatedCompositeFieldContainer[Global___ClaimVerdict]:
+        """One for each claim."""
+
+    def __init__(
+        self,
+        *,
+        verdicts: _abc.Iterable[Global___ClaimVerdict] | None = ...,
+        judge: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["judge", b"judge", "verdicts", b"verdicts"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___JudgeClaimsResponse: _TypeAlias = JudgeClaimsResponse  # noqa: Y015
+
+@_typing.final
+class ClaimVerdict(_message.Message):
+    """What a judge says of a claim."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PROBABILITY_FIELD_NUMBER: _builtins.int
+    PASSAGE_FIELD_NUMBER: _builtins.int
+    START_FIELD_NUMBER: _builtins.int
+    END_FIELD_NUMBER: _builtins.int
+    probability: _builtins.float
+    """How likely the passages carry the claim, 0 to 1. Calibrated on held-out claims."""
+    passage: _builtins.int
+    """Position in `passages` of the one that holds the deciding span."""
+    start: _builtins.int
+    """First character of the deciding span in that passage's text; a sentence or a row."""
+    end: _builtins.int
+    """One past its last character. Equal to `start` where the heading decides, or nothing does."""
+    def __init__(
+        self,
+        *,
+        probability: _builtins.float = ...,
+        passage: _builtins.int = ...,
+        start: _builtins.int = ...,
+        end: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["end", b"end", "passage", b"passage", "probability", b"probability", "start", b"start"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ClaimVerdict: _TypeAlias = ClaimVerdict  # noqa: Y015
+
+@_typing.final
 class ForgetTextsRequest(_message.Message):
     """Names texts that are gone."""
 

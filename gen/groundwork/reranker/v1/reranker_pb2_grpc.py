@@ -45,6 +45,11 @@ class RerankerServiceStub:
                 request_serializer=groundwork_dot_reranker_dot_v1_dot_reranker__pb2.RerankRequest.SerializeToString,
                 response_deserializer=groundwork_dot_reranker_dot_v1_dot_reranker__pb2.RerankResponse.FromString,
                 _registered_method=True)
+        self.JudgeClaims = channel.unary_unary(
+                '/groundwork.reranker.v1.RerankerService/JudgeClaims',
+                request_serializer=groundwork_dot_reranker_dot_v1_dot_reranker__pb2.JudgeClaimsRequest.SerializeToString,
+                response_deserializer=groundwork_dot_reranker_dot_v1_dot_reranker__pb2.JudgeClaimsResponse.FromString,
+                _registered_method=True)
         self.ForgetTexts = channel.unary_unary(
                 '/groundwork.reranker.v1.RerankerService/ForgetTexts',
                 request_serializer=groundwork_dot_reranker_dot_v1_dot_reranker__pb2.ForgetTextsRequest.SerializeToString,
@@ -75,6 +80,14 @@ class RerankerServiceServicer:
 
     def Rerank(self, request, context):
         """Scores passages against a query. Higher is better; scores of one response are comparable with each other only.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def JudgeClaims(self, request, context):
+        """Judges whether claims are carried by passages, without a language model: by the alignment of their token vectors.
+        FAILED_PRECONDITION JUDGE_UNAVAILABLE where the server does not have the model that the judge was fitted on.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -116,6 +129,11 @@ def add_RerankerServiceServicer_to_server(servicer, server):
                     servicer.Rerank,
                     request_deserializer=groundwork_dot_reranker_dot_v1_dot_reranker__pb2.RerankRequest.FromString,
                     response_serializer=groundwork_dot_reranker_dot_v1_dot_reranker__pb2.RerankResponse.SerializeToString,
+            ),
+            'JudgeClaims': grpc.unary_unary_rpc_method_handler(
+                    servicer.JudgeClaims,
+                    request_deserializer=groundwork_dot_reranker_dot_v1_dot_reranker__pb2.JudgeClaimsRequest.FromString,
+                    response_serializer=groundwork_dot_reranker_dot_v1_dot_reranker__pb2.JudgeClaimsResponse.SerializeToString,
             ),
             'ForgetTexts': grpc.unary_unary_rpc_method_handler(
                     servicer.ForgetTexts,
@@ -188,6 +206,33 @@ class RerankerService:
             '/groundwork.reranker.v1.RerankerService/Rerank',
             groundwork_dot_reranker_dot_v1_dot_reranker__pb2.RerankRequest.SerializeToString,
             groundwork_dot_reranker_dot_v1_dot_reranker__pb2.RerankResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def JudgeClaims(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/groundwork.reranker.v1.RerankerService/JudgeClaims',
+            groundwork_dot_reranker_dot_v1_dot_reranker__pb2.JudgeClaimsRequest.SerializeToString,
+            groundwork_dot_reranker_dot_v1_dot_reranker__pb2.JudgeClaimsResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -20,6 +20,10 @@ class RerankerServiceStub:
     """Embeds texts. Concurrent calls share batches; the order of the answer is the order of the request."""
     Rerank: _aio.UnaryUnaryMultiCallable[_reranker_pb2.RerankRequest, _reranker_pb2.RerankResponse]
     """Scores passages against a query. Higher is better; scores of one response are comparable with each other only."""
+    JudgeClaims: _aio.UnaryUnaryMultiCallable[_reranker_pb2.JudgeClaimsRequest, _reranker_pb2.JudgeClaimsResponse]
+    """Judges whether claims are carried by passages, without a language model: by the alignment of their token vectors.
+    FAILED_PRECONDITION JUDGE_UNAVAILABLE where the server does not have the model that the judge was fitted on.
+    """
     ForgetTexts: _aio.UnaryUnaryMultiCallable[_reranker_pb2.ForgetTextsRequest, _reranker_pb2.ForgetTextsResponse]
     """Removes the token vectors that this server keeps of texts that are gone, in memory and on its disk. A text that another
     document still has is read again when it is needed. Harmless when repeated, and where nothing is kept. Each replica has a
@@ -49,6 +53,16 @@ class RerankerServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _aio.ServicerContext[_reranker_pb2.RerankRequest, _abc.Awaitable[_reranker_pb2.RerankResponse]],
     ) -> _abc.Awaitable[_reranker_pb2.RerankResponse]:
         """Scores passages against a query. Higher is better; scores of one response are comparable with each other only."""
+
+    @_abc_1.abstractmethod
+    def JudgeClaims(
+        self,
+        request: _reranker_pb2.JudgeClaimsRequest,
+        context: _aio.ServicerContext[_reranker_pb2.JudgeClaimsRequest, _abc.Awaitable[_reranker_pb2.JudgeClaimsResponse]],
+    ) -> _abc.Awaitable[_reranker_pb2.JudgeClaimsResponse]:
+        """Judges whether claims are carried by passages, without a language model: by the alignment of their token vectors.
+        FAILED_PRECONDITION JUDGE_UNAVAILABLE where the server does not have the model that the judge was fitted on.
+        """
 
     @_abc_1.abstractmethod
     def ForgetTexts(

@@ -1,0 +1,120 @@
+"""`python -m evals claims`: measures how well judges tell true claims from false ones, by set, kind of claim and language."""
+
+import argparse
+import asyncio
+import os
+import random
+import statistics
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from evals.claims.figures import Figures, Judged, figures
+from evals.claims.judges import WORDS, answer_seconds, judge_by_model_server, judge_by_words
+from evals.claims.sets import LabelledClaim, load_sets
+from evals.errors import EvaluationError
+from evals.system import RunningSystem, running_system
+from evals.tables import Table
+
+UNDER_THRESHOLD, FAILED = 1, 2
+_DATA = Path("../shared/data")
+_SENTENCES = 5
+"""Of an answer whose time is measured."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The exit code: 0, 1 when the learned judge is under a threshold, 2 when it could not be measured."""
+    options = _parse(arguments)
+    try:
+        sets = load_sets(options.data, options.sets)
+    except EvaluationError as error:
+        sys.stderr.write(f"{error}\n")
+        return FAILED
+    if options.claims:
+        sets = {name: _sample(claims, options.claims) for name, claims in sets.items()}
+    os.environ.setdefault("GROUNDWORK_MODELS_DIR", ".models")
+    with running_system() as system:
+        learned, by_judge, seconds = asyncio.run(_judged(system, sets))
+    sys.stdout.write(render(by_judge, seconds))
+    balanced = {name: figures(judged).balanced_accuracy for name, judged in by_judge[learned].items()}
+    low = [name for name, accuracy in balanced.items() if accuracy is not None and accuracy < options.fail_under]
+    return UNDER_THRESHOLD if low else 0
+
+
+def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m evals claims", description="Measure judges of claims.")
+    parser.add_argument(
+        "--data", type=Path, default=_DATA, help="the folder with the labelled sets (default %(default)s)"
+    )
+    parser.add_argument("--sets", nargs="*", default=[], help="only these: written, scifact, sick, halueval")
+    parser.add_argument(
+        "--claims", type=int, default=0, metavar="N", help="only N claims of each set, a fixed random sample"
+    )
+    parser.add_argument(
+        "--fail-under", type=float, default=0.0, help="least balanced accuracy of the learned judge on each set"
+    )
+    return parser.parse_args(arguments)
+
+
+def _sample(claims: Sequence[LabelledClaim], count: int) -> list[LabelledClaim]:
+    return random.Random(1).sample(claims, min(count, len(claims)))
+
+
+async def _judged(
+    system: RunningSystem, sets: Mapping[str, Sequence[LabelledClaim]]
+) -> tuple[str, dict[str, dict[str, list[Judged]]], list[float]]:
+    """Name of the learned judge; by judge and set what it says; and the seconds that it takes for an answer."""
+    by_words = {name: judge_by_words(claims) for name, claims in sets.items()}
+    learned: dict[str, list[Judged]] = {}
+    judge = ""
+    for name, claims in sets.items():
+        judge, learned[name] = await judge_by_model_server(system, claims)
+        sys.stderr.write(f"judged {name}\n")
+    seconds = await answer_seconds(system, [claim for claims in sets.values() for claim in claims[:100]], _SENTENCES)
+    return judge, {WORDS: by_words, judge: learned}, seconds
+
+
+def render(by_judge: Mapping[str, Mapping[str, Sequence[Judged]]], seconds: Sequence[float]) -> str:
+    """The report."""
+    sets = list(next(iter(by_judge.values())))
+    parts = ["# Claims\n", _table(by_judge, "set", sets, lambda name, judged: judged[name])]
+    for name in sets:
+        for title, facet in (("kind", _kind), ("language", _language)):
+            values = list(dict.fromkeys(facet(each) for each in next(iter(by_judge.values()))[name]))
+            if len(values) > 1:
+                parts += [f"\n## {name}, by {title}\n", _table(by_judge, title, values, _by(name, facet))]
+    if seconds:
+        parts.append(f"\nAn answer of {_SENTENCES} sentences takes {1000 * statistics.median(seconds):.0f} ms (p50).")
+    return "\n".join([*parts, ""])
+
+
+def _table(
+    by_judge: Mapping[str, Mapping[str, Sequence[Judged]]],
+    title: str,
+    rows: Sequence[str],
+    select: Callable[[str, Mapping[str, Sequence[Judged]]], Sequence[Judged]],
+) -> str:
+    columns = (title, "judge", "claims", "false that pass", "true that fail", "balanced accuracy", "calibration error")
+    cells = [(row, judge, *_cells(figures(select(row, judged)))) for row in rows for judge, judged in by_judge.items()]
+    return Table(columns, cells).render()
+
+
+def _cells(measured: Figures) -> tuple[str, ...]:
+    shares = (measured.false_that_pass, measured.true_that_fail, measured.balanced_accuracy, measured.calibration_error)
+    return str(measured.claims), *("–" if share is None else f"{share:.3f}" for share in shares)
+
+
+def _by(name: str, facet: Callable[[Judged], str]) -> Callable[[str, Mapping[str, Sequence[Judged]]], Sequence[Judged]]:
+    return lambda value, judged: [each for each in judged[name] if facet(each) == value]
+
+
+def _kind(judged: Judged) -> str:
+    return f"{judged.claim.kind} ({'true' if judged.claim.is_true else 'false'})"
+
+
+def _language(judged: Judged) -> str:
+    return judged.claim.language
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,124 @@
+"""Judges claims against passages: reads both with the embedding model, and asks the fitted judge."""
+
+import asyncio
+from collections.abc import Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from hashlib import sha256
+
+from services.reranker.batching import Batcher
+from services.reranker.errors import JudgedPassageMissing
+from services.reranker.judging.reading import Pieces, ReadText, concatenated, joined, read_text, with_vectors
+from services.reranker.judging.verdicts import judge
+from services.reranker.models import ContentVectors, Lane, TextKind
+from services.reranker.passage_cache import TextCache
+from services.reranker.preparation import Preparation, check_texts
+
+
+@dataclass(frozen=True)
+class JudgedPassage:
+    """A passage that may carry claims."""
+
+    text: str
+    heading: str = ""
+
+
+@dataclass(frozen=True)
+class JudgedClaim:
+    """A statement, and the positions of the passages that it cites."""
+
+    text: str
+    passages: Sequence[int]
+
+
+@dataclass(frozen=True)
+class ClaimVerdict:
+    """What the judge says of a claim."""
+
+    probability: float
+    passage: int
+    """Position of the passage that holds the deciding span."""
+    start: int
+    end: int
+    """The deciding span in the passage's text."""
+
+
+class Judging:
+    """The use case behind JudgeClaims. Passages are remembered: the next sentence of an answer mostly cites the same."""
+
+    def __init__(
+        self,
+        preparation: Preparation,
+        batcher: Batcher,
+        pieces_of: Pieces,
+        cache: TextCache[ContentVectors],
+        executor: Executor,
+    ) -> None:
+        self._preparation = preparation
+        self._batcher = batcher
+        self._pieces_of = pieces_of
+        self._cache = cache
+        self._executor = executor
+
+    async def judge(
+        self, claims: Sequence[JudgedClaim], passages: Sequence[JudgedPassage], timeout_s: float | None
+    ) -> list[ClaimVerdict]:
+        """One verdict per claim, in the order of `claims`. Each is judged against all passages that it cites together."""
+        check_texts([claim.text for claim in claims], "claims")
+        check_texts([passage.text for passage in passages], "passages")
+        _check_citations(claims, len(passages))
+        self._batcher.check_open(Lane.RERANK)
+        texts = [*passages, *(JudgedPassage(claim.text) for claim in claims)]
+        vectors = await self._vectors([joined(each.heading, each.text) for each in texts], timeout_s)
+        return await asyncio.get_running_loop().run_in_executor(self._executor, self._verdicts, claims, texts, vectors)
+
+    def forget(self) -> None:
+        """Drops the passages that are remembered: one of them may be gone."""
+        self._cache.clear()
+
+    async def _vectors(self, texts: Sequence[str], timeout_s: float | None) -> list[ContentVectors]:
+        """What the model makes of each text."""
+        keys = [sha256(text.encode()).digest() for text in texts]
+        found = {key: vectors for key in set(keys) if (vectors := self._cache.get(key)) is not None}
+        missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in found}
+        if missing:
+            ids = await self._preparation.token_ids(list(missing.values()), TextKind.QUERY)
+            read = await self._batcher.submit(ids, self._preparation.content_vectors, Lane.RERANK, timeout_s)
+            for key, vectors in zip(missing, read, strict=True):
+                found[key] = vectors
+                self._cache.put(key, vectors)
+        return [found[key] for key in keys]
+
+    def _verdicts(
+        self, claims: Sequence[JudgedClaim], texts: Sequence[JudgedPassage], vectors: Sequence[ContentVectors]
+    ) -> list[ClaimVerdict]:
+        read = [self._read(text, each) for text, each in zip(texts, vectors, strict=True)]
+        count = len(texts) - len(claims)
+        return [
+            _verdict(text, [(number, read[number]) for number in dict.fromkeys(claim.passages)], texts)
+            for claim, text in zip(claims, read[count:], strict=True)
+        ]
+
+    def _read(self, text: JudgedPassage, vectors: ContentVectors) -> ReadText:
+        words = read_text(text.text, text.heading, self._pieces_of)
+        return with_vectors(text.text, text.heading, words, vectors.tokens, vectors.pooled)
+
+
+def _verdict(claim: ReadText, cited: Sequence[tuple[int, ReadText]], texts: Sequence[JudgedPassage]) -> ClaimVerdict:
+    probability, (start, end) = judge(claim, concatenated([passage for _, passage in cited]))
+    for number, passage in cited:
+        if start <= len(passage.text):
+            shift = len(joined(texts[number].heading, ""))
+            start, end = max(0, start - shift), max(0, min(end, len(passage.text)) - shift)
+            return ClaimVerdict(probability, number, start, end)
+        start, end = start - len(passage.text) - 1, end - len(passage.text) - 1
+    return ClaimVerdict(probability, cited[-1][0], 0, 0)
+
+
+def _check_citations(claims: Sequence[JudgedClaim], count: int) -> None:
+    for index, claim in enumerate(claims):
+        field = f"claims[{index}].passages"
+        if not claim.passages:
+            raise JudgedPassageMissing(f"{field} is empty; name the passages that the claim cites", field=field)
+        if any(number >= count for number in claim.passages):
+            raise JudgedPassageMissing(f"{field} names a passage beyond the {count} of the request", field=field)

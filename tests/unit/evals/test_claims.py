@@ -1,0 +1,90 @@
+"""Measuring judges of claims: the sets, the figures, the report."""
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from evals.claims.__main__ import main, render
+from evals.claims.figures import Judged, calibration_error, figures
+from evals.claims.judges import judge_by_words
+from evals.claims.sets import LabelledClaim, is_fitted_on, load_sets
+from evals.errors import EvaluationError
+
+
+def claim(text: str, *, is_true: bool, kind: str = "kind", language: str = "en") -> LabelledClaim:
+    return LabelledClaim(text, "The lid opens at noon.", "Manual", is_true, kind, language)
+
+
+def test_false_claims_that_pass_and_true_ones_that_fail_are_shares_of_their_own() -> None:
+    said = [(True, 0.9), (True, 0.2), (False, 0.8), (False, 0.1), (False, 0.3), (False, 0.4)]
+    found = figures([Judged(claim("It.", is_true=true), share, share >= 0.5) for true, share in said])
+    assert (found.false_that_pass, found.true_that_fail) == (0.25, 0.5)
+    assert found.balanced_accuracy == pytest.approx(0.625)
+
+
+def test_shares_of_nothing_are_left_out() -> None:
+    found = figures([Judged(claim("It.", is_true=True), 1.0, True)])
+    assert (found.false_that_pass, found.true_that_fail, found.balanced_accuracy) == (None, 0.0, None)
+
+
+def test_calibration_error_is_the_distance_between_said_and_true() -> None:
+    judged = [Judged(claim("It.", is_true=true), 0.75, True) for true in (True, True, True, False)]
+    assert calibration_error(judged) == pytest.approx(0.0)
+    assert calibration_error(judged[:3]) == pytest.approx(0.25)
+
+
+def test_word_judge_is_asked_as_the_product_asks_it() -> None:
+    near, far = judge_by_words(
+        [claim("The lid opens at noon.", is_true=True), claim("Bananas are yellow.", is_true=False)]
+    )
+    assert (near.is_supported, near.probability, far.is_supported) == (True, 1.0, False)
+
+
+def test_sets_are_read_with_their_labels(tmp_path: Path) -> None:
+    row = {
+        "passage": "It opens.",
+        "document_name": "Manual",
+        "heading_path": ["Care"],
+        "language": "en",
+        "claim": "Es öffnet.",
+    }
+    label = {"claim_language": "de", "label": "supported", "kind": "cross_language"}
+    (tmp_path / "claims_written").mkdir()
+    (tmp_path / "claims_written/claims.jsonl").write_text(json.dumps(row | label) + "\n", "utf-8")
+    (only,) = load_sets(tmp_path, [])["written"]
+    assert only == LabelledClaim("Es öffnet.", "It opens.", "Manual Care", True, "cross_language", "en>de")
+
+
+def test_half_of_halueval_that_judges_are_fitted_on_is_left_out(tmp_path: Path) -> None:
+    folder = tmp_path / "halluc_halueval"
+    folder.mkdir()
+    texts = [f"Fact {number}." for number in range(20)]
+    rows = [
+        {"knowledge": text, "question": f"What of {text}?", "right_answer": "a", "hallucinated_answer": "b"}
+        for text in texts
+    ]
+    for name in ("qa_one-turn_data", "qa_multi-turn_data"):
+        with gzip.open(folder / f"{name}.jsonl.gz", "wt", encoding="utf-8") as file:
+            file.writelines(json.dumps(row) + "\n" for row in rows)
+    found = load_sets(tmp_path, ["halueval"])["halueval"]
+    assert {each.passage for each in found} == {text for text in texts if not is_fitted_on(text)}
+
+
+def test_missing_sets_and_wrong_names_are_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--data", str(tmp_path)]) == 2
+    assert "--data" in capsys.readouterr().err
+    with pytest.raises(EvaluationError, match="choose from written"):
+        load_sets(tmp_path, ["spoken"])
+
+
+def test_report_breaks_a_set_down_by_kind_and_language() -> None:
+    judged = [
+        Judged(claim("It.", is_true=True, kind="verbatim"), 0.9, True),
+        Judged(claim("No.", is_true=False, kind="negation", language="de"), 0.7, True),
+    ]
+    text = render({"words": {"written": judged}}, [0.02, 0.03, 0.04])
+    assert "negation (false)" in text
+    assert "## written, by language" in text
+    assert "30 ms" in text
