@@ -1,6 +1,7 @@
 """What the services declare to keep is complete, is found by `ops`, and is named in one place."""
 
 import ast
+import importlib
 import re
 from collections.abc import Iterator
 from dataclasses import replace
@@ -8,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kit.state import Bucket, Store
+from kit.state import BellSubject, Bucket, Store
 from ops import nats_users, state
 from ops.nats_users import publish_subjects
 from ops.state import BY_SERVICE, STORES, USERS, backup_order, watch_order
@@ -33,6 +34,12 @@ def test_a_store_says_what_a_person_has_to_know(store: Store) -> None:
 def test_each_service_that_declares_something_is_known() -> None:
     assert {path.parent.name for path in ROOT.glob("services/*/state.py")} == set(BY_SERVICE)
     assert len(NAMES) == len(STORES), "two stores have one name"
+
+
+@pytest.mark.parametrize("service", BY_SERVICE)
+def test_each_store_that_a_service_declares_is_in_its_state(service: str) -> None:
+    module = importlib.import_module(f"services.{service}.state")
+    assert {each for each in vars(module).values() if isinstance(each, Store | BellSubject)} == set(module.STATE)
 
 
 def test_what_needs_another_is_backed_up_before_it_and_watched_after_it() -> None:
