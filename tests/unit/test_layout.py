@@ -70,11 +70,13 @@ def imports_of(path: Path) -> Iterator[str]:
 
 
 def implementations(tree: ast.Module) -> Iterator[str]:
-    """What a module defines besides values: functions, and classes that are neither data nor a protocol, an enum or an error."""
+    """What a module defines besides values: functions, and classes with methods that are neither data nor a protocol, an enum or an error."""
     for node in tree.body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             yield node.name
-        elif isinstance(node, ast.ClassDef):
+        elif isinstance(node, ast.ClassDef) and any(
+            isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef) for each in node.body
+        ):
             marks = {ast.unparse(each).partition("(")[0] for each in (*node.decorator_list, *node.bases)}
             if not any(
                 mark == "dataclass" or mark.endswith(("Enum", "Protocol", "Error", "Exception")) for mark in marks
