@@ -70,7 +70,7 @@ def imports_of(path: Path) -> Iterator[str]:
 
 
 def implementations(tree: ast.Module) -> Iterator[str]:
-    """What a module defines besides values: functions, and classes with methods that are neither data nor a protocol, an enum or an error."""
+    """Functions of a module, and its classes with methods that are neither data nor a protocol, an enum or an error."""
     for node in tree.body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             yield node.name
