@@ -156,8 +156,8 @@ def _counted(dropped: list[Json]) -> str:
 
 
 _SUPPORT = {
-    "supported": "Every sentence is carried by its sources.",
-    "partial": "Some sentences are not fully carried by their sources.",
+    "supported": "The wording of every sentence is similar to its sources. Its meaning is not checked.",
+    "partial": "The wording of some sentences is not similar to their sources.",
 }
 _CONFIDENCE = {
     "likely": "Likely answers your question",

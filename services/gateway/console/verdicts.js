@@ -6,12 +6,12 @@ import { openPassage } from "./passage.js";
 import { place, quoted } from "./text.js";
 
 const SUPPORT = {
-  supported: "Every sentence is carried by its sources.",
-  partial: "Some sentences are not fully carried by their sources.",
+  supported: "The wording of every sentence is similar to its sources. Its meaning is not checked.",
+  partial: "The wording of some sentences is not similar to their sources.",
   unavailable: "Search was not available; nothing could be checked.",
 };
 const QUOTED = "Quoted word for word from your documents.";
-const UNSUPPORTED = "No passage carries what this says.";
+const UNSUPPORTED = "No passage has wording similar to this.";
 const CONFIDENCE = {
   likely: "Likely answers your question",
   uncertain: "May answer your question; read the quotes before you rely on it",

@@ -187,7 +187,7 @@ def test_verdict_is_two_statements_and_a_refusal_shows_what_is_closest(tmp_path:
         const quoted = { support_status: "supported", method: "extractive", citations: [{}], answer_status: "uncertain",
                          answer_confidence: 0.554, closest: [] };
         assert.match(support(quoted).text, /word for word/);
-        assert.match(support({ ...quoted, method: "model" }).text, /carried by its sources/);
+        assert.match(support({ ...quoted, method: "model" }).text, /similar to its sources/);
         assert.match(confidence(quoted).text, /^May answer your question.*\(55 %\)\.$/);
         const refused = { support_status: "insufficient", method: "extractive", citations: [], answer_status: "unlikely",
                           answer_confidence: 0.1, closest: [{ text: "One. Two.", quote_start: 5, quote_end: 9,
