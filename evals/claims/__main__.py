@@ -18,6 +18,7 @@ from evals.tables import Table
 
 UNDER_THRESHOLD, FAILED = 1, 2
 _DATA = Path("../shared/data")
+_FITTED_ON = "The learned judge is fitted on `written`: figures of passages left out are in docs/evaluation.md."
 _SENTENCES = 5
 """Of an answer whose time is measured."""
 
@@ -77,7 +78,7 @@ async def _judged(
 def render(by_judge: Mapping[str, Mapping[str, Sequence[Judged]]], seconds: Sequence[float]) -> str:
     """The report."""
     sets = list(next(iter(by_judge.values())))
-    parts = ["# Claims\n", _table(by_judge, "set", sets, lambda name, judged: judged[name])]
+    parts = ["# Claims\n", f"{_FITTED_ON}\n", _table(by_judge, "set", sets, lambda name, judged: judged[name])]
     for name in sets:
         for title, facet in (("kind", _kind), ("language", _language)):
             values = list(dict.fromkeys(facet(each) for each in next(iter(by_judge.values()))[name]))
