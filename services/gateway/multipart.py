@@ -15,6 +15,8 @@ from services.gateway.errors import BadForm, FileFieldMissing, MalformedMultipar
 
 FILE_FIELD = "file"
 METADATA_FIELD = "metadata"
+ENCODING_FIELD = "encoding"
+_MAX_ENCODING_CHARS = 40
 MAX_FIELD_BYTES = 64 * 1024
 """Largest ordinary field. Metadata is a handful of short strings."""
 PIECE_BYTES = 256 * 1024
@@ -41,7 +43,8 @@ _Item = _Header | bytes | _End
 
 
 class MultipartForm:
-    """A form with one `file` and, before it, an optional `metadata` field. Call `open()` once, then iterate `pieces()` once."""
+    """A form with one `file` and, before it, the optional fields `metadata` and `encoding`. Call `open()` once, then iterate
+    `pieces()` once."""
 
     def __init__(
         self, body: AsyncIterator[bytes], content_type: str, *, content_length: int | None, idle_timeout_s: float
@@ -50,6 +53,8 @@ class MultipartForm:
         self.declared_size_bytes = 0
         """The file's size as the request tells it; 0 when unknown."""
         self.metadata: dict[str, str] = {}
+        self.encoding = ""
+        """Of the file where it is text; empty where the sender does not say."""
         self._body = body
         self._boundary = _boundary(content_type)
         self._content_length = content_length
@@ -104,11 +109,15 @@ class MultipartForm:
             if header.field == FILE_FIELD:
                 self._open_file(header)
                 return
-            if header.field != METADATA_FIELD:
+            if header.field == METADATA_FIELD:
+                self.metadata = _metadata(await self._field())
+            elif header.field == ENCODING_FIELD:
+                self.encoding = (await self._field()).decode("latin-1").strip()[:_MAX_ENCODING_CHARS]
+            else:
                 raise BadForm(
-                    f"the form has an unknown field {header.field!r}; send {METADATA_FIELD!r} (optional), then {FILE_FIELD!r}"
+                    f"the form has an unknown field {header.field!r}; send {METADATA_FIELD!r} and {ENCODING_FIELD!r} (optional), "
+                    f"then {FILE_FIELD!r}"
                 )
-            self.metadata = _metadata(await self._field())
 
     async def pieces(self) -> AsyncIterator[bytes]:
         """The file's bytes. Ends only once the whole form has been read and was well-formed; raises before that otherwise."""
@@ -148,7 +157,7 @@ class MultipartForm:
         while isinstance(item := await self._next(), bytes):
             value += item
             if len(value) > MAX_FIELD_BYTES:
-                raise BadForm(f"the field {METADATA_FIELD!r} is larger than {MAX_FIELD_BYTES} bytes")
+                raise BadForm(f"a field of the form is larger than {MAX_FIELD_BYTES} bytes")
         return bytes(value)
 
     async def _next(self) -> _Item | None:

@@ -148,6 +148,7 @@ async def run_worker(settings: IngestSettings) -> None:
             time_limit_s=settings.parse_time_limit_s,
             memory_limit_bytes=settings.parse_memory_limit_bytes,
             max_chunks=settings.ingest_max_chunks,
+            usual_encoding=settings.text_encoding,
             ocr=OcrLimits(
                 max_pages=settings.ocr_max_pages,
                 time_limit_s=settings.ocr_time_limit_s,

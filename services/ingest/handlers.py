@@ -82,6 +82,7 @@ class IngestServicer(ingest_pb2_grpc.IngestServiceServicer):
             header.sha256,
             dict(header.metadata),
             header.idempotency_key,
+            header.encoding,
         )
         document = await self._uploads.upload(current_principal(), upload, _bytes(requests))
         return ingest_pb2.UploadDocumentResponse(document=document_message(document))

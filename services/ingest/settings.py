@@ -2,9 +2,10 @@
 
 from pathlib import Path
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from kit.settings import LocalUserSettings, MessageStoreSettings, SigningServiceSettings
+from services.ingest.reading.decoding import codec_of_texts
 
 
 class IngestSettings(MessageStoreSettings, LocalUserSettings, SigningServiceSettings):
@@ -50,6 +51,10 @@ class IngestSettings(MessageStoreSettings, LocalUserSettings, SigningServiceSett
     """Address space of a parsing child, in bytes. A file of 100 MiB needs about a third of the default, text recognition half
     of it."""
 
+    text_encoding: str = ""
+    """Encoding of texts that do not say theirs and are no UTF-8, such as iso-8859-2 or windows-1250. Empty, the default, has it
+    guessed for each file; an upload that names its own counts first."""
+
     ocr_max_pages: int = Field(default=500, ge=0)
     """Pages of one file that are read from their pictures (OCR); the others are reported as not read. 0 switches it off."""
 
@@ -86,3 +91,11 @@ class IngestSettings(MessageStoreSettings, LocalUserSettings, SigningServiceSett
 
     ingest_sweep_interval_s: float = Field(default=15.0, gt=0)
     """Seconds between two looks for documents without a job and deletions that were interrupted."""
+
+    @field_validator("text_encoding")
+    @classmethod
+    def _check_encoding(cls, name: str) -> str:
+        try:
+            return codec_of_texts(name) if name else ""
+        except LookupError as error:
+            raise ValueError(f"{name!r} is no encoding of texts; name one as iso-8859-2, or leave it empty") from error

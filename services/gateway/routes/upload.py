@@ -13,7 +13,7 @@ from kit.rpc.calls import WholeRequests
 from services.gateway.backends import Backends, Services
 from services.gateway.errors import UploadStalled
 from services.gateway.metrics import UPLOADED_BYTES
-from services.gateway.multipart import FILE_FIELD, METADATA_FIELD, MultipartForm
+from services.gateway.multipart import ENCODING_FIELD, FILE_FIELD, METADATA_FIELD, MultipartForm
 from services.gateway.own_default import meant
 from services.gateway.routes.documents import document_body
 from services.gateway.schemas.documents import UploadedDocument
@@ -41,6 +41,12 @@ _FORM: dict[str, Any] = {
                             "contentMediaType": "application/json",
                             "description": "Filterable fields, a JSON object of strings. Must come before the file.",
                             "example": '{"year": "2026"}',
+                        },
+                        ENCODING_FIELD: {
+                            "type": "string",
+                            "description": "Encoding of the file where it is text. Without it the encoding is found out. Must "
+                            "come before the file.",
+                            "example": "iso-8859-2",
                         },
                         FILE_FIELD: {
                             "type": "string",
@@ -116,6 +122,7 @@ async def _pass_on(
         size_bytes=form.declared_size_bytes,
         metadata=form.metadata,
         idempotency_key=idempotency_key,
+        encoding=form.encoding,
     )
 
     async def parts() -> AsyncIterator[pb.UploadDocumentRequest]:

@@ -6,6 +6,7 @@ import unicodedata
 
 from kit.collections import DEFAULT_ID
 from services.ingest.errors import BadName, BadUpload, DocumentNotFound
+from services.ingest.reading.decoding import codec_of_texts
 
 MAX_NAME_CHARS = 255
 _IDENTIFIER = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
@@ -97,3 +98,13 @@ def checked_metadata(fields: dict[str, str]) -> dict[str, str]:
                 f"metadata field {key[:64]!r} is too long; keys have 1 to 64 characters, values at most {_MAX_METADATA_CHARS}"
             )
     return dict(fields)
+
+
+def checked_encoding(raw: str) -> str:
+    """The name of the codec for what an uploader says is a file's encoding; empty for none. Raises BadUpload."""
+    try:
+        return codec_of_texts(raw) if raw else ""
+    except LookupError as error:
+        raise BadUpload(
+            f"the encoding {raw[:40]!r} is not known; name one as iso-8859-2, windows-1250, koi8-r or utf-16, or leave it out"
+        ) from error

@@ -26,7 +26,7 @@ from services.ingest.documents.models import Content, Document, Status, StoredDo
 from services.ingest.documents.revising import Reviser
 from services.ingest.errors import CollectionNotFound, DocumentNotFound, UploadCorrupt
 from services.ingest.ports import DocumentStore, FileStore, Keys, Leases
-from services.ingest.reading.detection import detect_media_type
+from services.ingest.reading.detection import detect_media_type, with_charset
 from services.ingest.spool import Spool, SpooledFile, too_large
 
 _RECORD_WAITS_S = (0.0, 0.02, 0.05, 0.1, 0.2)
@@ -45,10 +45,13 @@ class Upload:
     """Empty when unknown."""
     metadata: Mapping[str, str]
     idempotency_key: str = ""
+    encoding: str = ""
+    """Of a text, as the sender names it; empty when unknown."""
 
     def content_with(self, sha256: str) -> bytes:
         """What has to be the same in another upload with the same idempotency key."""
-        return json.dumps([self.collection_id, self.name, sorted(self.metadata.items()), sha256]).encode()
+        same = [self.collection_id, self.name, sorted(self.metadata.items()), sha256]
+        return json.dumps([*same, self.encoding] if self.encoding else same).encode()
 
 
 @dataclass(frozen=True)
@@ -97,6 +100,7 @@ class Uploads:
         upload = replace(
             upload, name=naming.file_name(upload.name), metadata=naming.checked_metadata(dict(upload.metadata))
         )
+        charset = naming.checked_encoding(upload.encoding)
         await self._catalog.get_to_change(caller, upload.collection_id)
         limits = self._limits
         if upload.size_bytes > limits.file_bytes:
@@ -106,7 +110,7 @@ class Uploads:
         ) as file:
             _check_declared(upload, file)
             media_type = await file.read_by(lambda it: detect_media_type(it, upload.name))
-            content = Content(file.sha256, file.size_bytes, media_type)
+            content = Content(file.sha256, file.size_bytes, with_charset(media_type, charset))
             if not upload.idempotency_key:
                 return await self._take(tenant_id, upload, content, file)
 

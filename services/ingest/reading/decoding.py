@@ -1,10 +1,13 @@
-"""Bytes to text. A byte order mark decides; else UTF-8 if it is valid or nearly so; else UTF-16 if it
+"""Bytes to text. What the uploader says decides, then a byte order mark; else UTF-8 if it is valid or nearly so; else UTF-16 if it
 reads as that; else what chardet thinks of a sample (`evals/reading` compares detectors). Never fails: a wrong guess shows as
 replacement characters and is reported."""
 
 import codecs
 import re
 import unicodedata
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -66,8 +69,25 @@ class DecodedText:
     guessed: bool
 
 
+_named: ContextVar[str] = ContextVar("_named", default="")
+_usual: ContextVar[str] = ContextVar("_usual", default="")
+
+
+@contextmanager
+def known_encodings(*, named: str, usual: str) -> Iterator[None]:
+    """While a file is read: `named` is the encoding that its uploader says, `usual` the one to take before any is guessed."""
+    tokens = (_named.set(named), _usual.set(usual))
+    try:
+        yield
+    finally:
+        _named.reset(tokens[0])
+        _usual.reset(tokens[1])
+
+
 def decode(data: bytes, *, is_html: bool = False) -> DecodedText:
     """Decodes a whole file. An HTML file's own declaration is believed where it fits."""
+    if named := _named.get():
+        return DecodedText(data.decode(named, "replace").removeprefix("\ufeff"), named, guessed=False)
     for bom, encoding in _BOMS:
         if data.startswith(bom):
             return DecodedText(data[len(bom) :].decode(encoding, "replace"), encoding, guessed=False)
@@ -119,6 +139,8 @@ def codec_of_texts(encoding: str) -> str:
 
 
 def _guess(data: bytes) -> str:
+    if (usual := _usual.get()) and "\ufffd" not in data.decode(usual, "replace"):
+        return usual
     import chardet  # noqa: PLC0415 - needed for few files
 
     sample = _informative_sample(data)

@@ -135,6 +135,8 @@ _HTML_START = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 
+_TEXTS = frozenset((PLAIN, CODE, MARKDOWN, HTML, CSV, JSON, JSON_LINES, SUBTITLES, CALENDAR))
+"""What is decoded as one text."""
 _MAILBOX_START = re.compile(rb"From \S+ [^\r\n]*\d{4}[^\r\n]*\r?\n[!-9;-~]+:")
 # Of one chat: its name or type comes first. Of all chats: a greeting, personal data, contacts, then "chats".
 _TELEGRAM_START = re.compile(
@@ -152,6 +154,17 @@ def detect_media_type(file: IO[bytes], name: str) -> str:
     if found == OLE:
         return _kind_of_ole(file, head)
     return _kind_of_zip(file, found) if head.startswith(b"PK") else found
+
+
+def with_charset(media_type: str, charset: str) -> str:
+    """The media type of a text with the encoding that its uploader names; that of others as it is."""
+    return f"{media_type}; charset={charset}" if charset and media_type in _TEXTS else media_type
+
+
+def without_charset(media_type: str) -> tuple[str, str]:
+    """A media type, and the encoding that it names; "" where it names none."""
+    bare, _, charset = media_type.partition("; charset=")
+    return bare, charset
 
 
 def _kind_of_zip(file: IO[bytes], by_extension: str) -> str:

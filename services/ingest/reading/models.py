@@ -165,3 +165,5 @@ class PrepareRequest:
     tokenizer_path: str
     """The embedder's tokenizer JSON; empty when its provider publishes none."""
     window_tokens: int
+    usual_encoding: str = ""
+    """Of texts that do not say theirs; empty when it has to be guessed."""

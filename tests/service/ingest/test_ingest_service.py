@@ -180,6 +180,18 @@ async def test_damaged_upload_is_refused(system: System) -> None:
     assert raised.value.reason == "UPLOAD_CORRUPT"
 
 
+async def test_text_is_read_in_the_encoding_that_its_upload_names(system: System) -> None:
+    text = "Łódź"
+    queued = await system.upload(text.encode("cp852"), "a.txt", encoding="CP852")
+    assert queued.media_type == "text/plain; charset=cp852"
+    async with system.worker():
+        done = await system.until(queued.document_id, READY, FAILED)
+    assert done.status == READY, done.error
+    assert [chunk.text for chunk in system.retriever.searchable(done.document_id)] == [text]
+    with pytest.raises(InvalidArgument, match="name one as iso-8859-2"):
+        await system.upload(b"words", "b.txt", encoding="latin-99")
+
+
 async def test_upload_without_header_is_refused(system: System) -> None:
     with pytest.raises(InvalidArgument, match="begins with its header"):
         await system.stub.UploadDocument(iter([ingest_pb2.UploadDocumentRequest(data=b"x")]), timeout=TIMEOUT_S)

@@ -96,3 +96,11 @@ async def test_file_names_are_read_as_browsers_write_them(sent: str, meant: str)
     form = form_of(body_of(b"x", name=sent))
     await form.open()
     assert form.file_name == meant
+
+
+async def test_encoding_of_the_file_comes_before_it() -> None:
+    head = f'--{BOUNDARY}\r\nContent-Disposition: form-data; name="encoding"\r\n\r\niso-8859-2\r\n'.encode()
+    form = form_of(head + body_of(b"words"))
+    await form.open()
+    assert form.encoding == "iso-8859-2"
+    assert [piece async for piece in form.pieces()] == [b"words"]

@@ -2,11 +2,18 @@
 
 import math
 import struct
+from pathlib import Path
 
 import pytest
 
 from evals.reading.encodings import EncodedText, encoded_texts
+from services.ingest.documents.naming import checked_encoding
+from services.ingest.errors import BadUpload
+from services.ingest.reading.child.prepare import prepare
+from services.ingest.reading.chunks.tokens import EstimatedTokens
 from services.ingest.reading.decoding import decode, looks_binary
+from services.ingest.reading.detection import with_charset
+from services.ingest.reading.models import PrepareRequest
 
 RUSSIAN = "Паром на Нордерней отправляется в семь часов. "
 
@@ -82,3 +89,29 @@ def test_wide_chinese_without_marks_or_punctuation_is_read(encoding: str) -> Non
 def test_numbers_of_16_bits_are_no_text() -> None:
     samples = b"".join(struct.pack("<h", round(20_000 * math.sin(at / 9))) for at in range(2000))
     assert looks_binary(samples)
+
+
+def test_named_encoding_counts_before_any_other_and_only_for_its_file(tmp_path: Path) -> None:
+    text = "Łódź"
+    path = tmp_path / "a.txt"
+    path.write_bytes(text.encode("cp852"))
+    named = PrepareRequest(str(path), with_charset("text/plain", "cp852"), "a.txt", "", 256)
+    assert prepare(named, lambda _: None, EstimatedTokens()).chunks[0].text == text
+    path.write_bytes(text.encode("utf-8"))
+    unnamed = PrepareRequest(str(path), "text/plain", "a.txt", "", 256)
+    assert prepare(unnamed, lambda _: None, EstimatedTokens()).chunks[0].text == text
+
+
+def test_usual_encoding_counts_before_a_guess_where_it_fits(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    request = PrepareRequest(str(path), "text/plain", "a.txt", "", 256, "cp852")
+    for text, encoding in (("Łódź", "cp852"), ("Łódź", "utf-8"), ("Łódź", "utf-16")):
+        path.write_bytes(text.encode(encoding))
+        assert prepare(request, lambda _: None, EstimatedTokens()).chunks[0].text == text
+
+
+def test_encoding_of_an_upload_has_to_be_one() -> None:
+    assert checked_encoding("ISO-8859-2") == "iso8859-2"
+    assert with_charset("application/pdf", "iso8859-2") == "application/pdf"
+    with pytest.raises(BadUpload, match="name one as iso-8859-2"):
+        checked_encoding("latin-99")

@@ -461,6 +461,7 @@ class UploadHeader(_message.Message):
     SHA256_FIELD_NUMBER: _builtins.int
     METADATA_FIELD_NUMBER: _builtins.int
     IDEMPOTENCY_KEY_FIELD_NUMBER: _builtins.int
+    ENCODING_FIELD_NUMBER: _builtins.int
     collection_id: _builtins.str
     """Collection; must exist."""
     name: _builtins.str
@@ -475,6 +476,10 @@ class UploadHeader(_message.Message):
     """The caller's name for this request: asked again with the same key and content, the same document is answered, as it is by then. Empty means none.
     Another content is refused with IDEMPOTENCY_KEY_REUSED; while the first is in hand, with IDEMPOTENCY_KEY_IN_FLIGHT.
     """
+    encoding: _builtins.str
+    """Encoding of the file where it is text, as IANA or Python names it (iso-8859-2, windows-1250, koi8-r). Empty: it is found out.
+    An unknown one is refused with BAD_UPLOAD.
+    """
     @_builtins.property
     def metadata(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
         """Filterable fields for all chunks of this document."""
@@ -488,10 +493,11 @@ class UploadHeader(_message.Message):
         sha256: _builtins.str = ...,
         metadata: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
         idempotency_key: _builtins.str = ...,
+        encoding: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["collection_id", b"collection_id", "idempotency_key", b"idempotency_key", "metadata", b"metadata", "name", b"name", "sha256", b"sha256", "size_bytes", b"size_bytes"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["collection_id", b"collection_id", "encoding", b"encoding", "idempotency_key", b"idempotency_key", "metadata", b"metadata", "name", b"name", "sha256", b"sha256", "size_bytes", b"size_bytes"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

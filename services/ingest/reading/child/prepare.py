@@ -10,6 +10,8 @@ from services.ingest.reading.chunks.chunking import chunk, chunker_for
 from services.ingest.reading.chunks.languages import LanguageDetector, with_languages
 from services.ingest.reading.chunks.tokens import TokenCounter
 from services.ingest.reading.cleaning import clean
+from services.ingest.reading.decoding import known_encodings
+from services.ingest.reading.detection import without_charset
 from services.ingest.reading.models import PreparedDocument, PrepareRequest
 from services.ingest.reading.parsers.registry import parse
 from services.ingest.reading.recognition import OcrBudget, OcrLimits, Picture, RecognizedPicture, TextRecognizer
@@ -28,7 +30,9 @@ def prepare(
     stages = _Stages(on_stage)
     ocr = OcrBudget(_Staged(recognizer, stages), ocr_limits or OcrLimits(), time.perf_counter) if recognizer else None
     stages.begin("parse")
-    parsed = parse(Path(request.path), request.media_type, request.name, ocr)
+    media_type, named = without_charset(request.media_type)
+    with known_encodings(named=named, usual=request.usual_encoding):
+        parsed = parse(Path(request.path), media_type, request.name, ocr)
     stages.begin("clean")
     document = clean(parsed)
     if not document.text.strip():

@@ -39,7 +39,8 @@ def ending_line(exit_code: int, peak_bytes: int) -> bytes:
 
 def request_line(request: PrepareRequest) -> bytes:
     """Asks a child to read the file that is sent along."""
-    return _line({"media_type": request.media_type, "name": request.name, "window_tokens": request.window_tokens})
+    sent = ("media_type", "name", "window_tokens", "usual_encoding")
+    return _line({field: getattr(request, field) for field in sent})
 
 
 def decode_request(line: bytes, path: str) -> PrepareRequest:

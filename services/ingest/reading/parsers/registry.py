@@ -102,6 +102,7 @@ def parse(source: Source, media_type: str, name: str, ocr: OcrBudget | None = No
     """Reads a file, uploaded as `name`, or the one that is packed in it; pictures of text as far as `ocr` allows. Raises
     DocumentRejected with the reason for its uploader."""
     check_readable(media_type, name)
+    media_type, _ = detection.without_charset(media_type)
     if media_type == detection.GZIP:
         return _unpacked(source, name, ocr)
     if media_type in _PICTURED:
@@ -125,6 +126,7 @@ def _unpacked(source: Source, name: str, ocr: OcrBudget | None) -> ParsedDocumen
 
 def check_readable(media_type: str, name: str) -> None:
     """Raises DocumentRejected for a file that no parser reads: without opening it."""
+    media_type, _ = detection.without_charset(media_type)
     if media_type == detection.EMPTY:
         raise DocumentRejected("EMPTY_FILE", f"{name} is empty (0 bytes); upload the file again")
     if media_type == detection.ENCRYPTED_OFFICE:

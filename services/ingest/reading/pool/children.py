@@ -7,7 +7,7 @@ import shutil
 import sys
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import structlog
@@ -72,8 +72,11 @@ class ParserPool:
         turn_s: float = 5.0,
         server: ParserServer | None = None,
         memory: FairShares | None = None,
+        usual_encoding: str = "",
     ) -> None:
-        """`memory`: what the copies are counted in that children read; they wait until there is room."""
+        """`memory`: what the copies are counted in that children read; they wait until there is room. `usual_encoding`: of texts
+        that do not say theirs; "" to guess."""
+        self._usual_encoding = usual_encoding
         self._lanes = ParserLanes(size)
         self._memory = memory or FairShares(_UNCOUNTED_BYTES, _UNCOUNTED_BYTES)
         self._child_limit = size + 1
@@ -100,6 +103,7 @@ class ParserPool:
     ) -> PreparedFile:
         """Chunks of a tenant's file, put aside into `scratch`. Raises DocumentRejected, also for a file that crashes the parser
         twice or takes it too long, SpoolFull, and Unavailable for what is the machine's fault."""
+        request = replace(request, usual_encoding=self._usual_encoding)
         deaths: Counter[Cause] = Counter()
         had_turn = False
         while True:
