@@ -56,7 +56,7 @@ async def fill_in(
         prompt = await compose(question, history, evidence, generator.model, answer_tokens=max_tokens, system=system)
         messages = list(prompt.messages)
         for _ in range(_TRIES):
-            request = Request(messages, prompt.max_tokens, schema=schema)
+            request = Request(list(messages), prompt.max_tokens, schema=schema)
             text = await _written(generator.model, request, listener)
             block = read_object(text)
             wrong = "It is no JSON object." if block is None else violation(block, schema)

@@ -2,17 +2,24 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from kit.errors import GroundworkError
-from services.orchestrator.agent import Found
-from services.orchestrator.answering.blocks import outline, read_object, violation, with_marks_of
+from kit.llm import Request
+from services.orchestrator.agent import Agent, Found, Made
+from services.orchestrator.answering.blocks import NoBlock, fill_in, outline, read_object, violation, with_marks_of
+from services.orchestrator.answering.generation import Generator, Listener
 from services.orchestrator.errors import BrokenAgent, InvalidRequest
-from services.orchestrator.log.events import Citation, RunMode
-from services.orchestrator.models import RunRequest
-from services.orchestrator.modes.agents import WordRouter, discover_agents
-from tests.unit.orchestrator.fakes import EVIDENCE
+from services.orchestrator.log.events import Answer, Citation, Payload, RunMode, RunStatus, Thinking
+from services.orchestrator.log.journal import Journal
+from services.orchestrator.models import RunRecord, RunRequest
+from services.orchestrator.modes.agents import Agents, WordRouter, discover_agents
+from tests.unit.orchestrator.cutting import AT, KEY, now
+from tests.unit.orchestrator.fakes import EVIDENCE, MemoryLog
+from tests.unit.orchestrator.serving import document_modes, mode_services
+from tests.unit.orchestrator.toolloop.scripting import Reply, ScriptedReplies
 
 GUIDE = Path(__file__).parents[3] / "docs" / "agents.md"
 IMPORT = "from services.orchestrator.agent import Agent, Searching\n"
@@ -110,3 +117,60 @@ def test_block_without_a_text_of_its_own_is_shown_as_an_outline() -> None:
     assert outline(block) == (
         "- Title: Tower\n- Is open: yes\n- Parts:\n  - top\n  - Name: leg\n  - Count: 1\n- Owner: –"
     )
+
+
+OUTPUT = {"type": "object", "properties": {"year": {"type": "integer"}}, "required": ["year"]}
+
+
+class Said(ScriptedReplies):
+    """A model that says its replies one after the other."""
+
+    def _reply(self, request: Request) -> Reply:
+        return self.replies[len(self.requests) - 1]
+
+
+async def filled_in(*replies: str) -> tuple[ScriptedReplies, object]:
+    model = Said(replies)
+    block = await fill_in(
+        Generator(model), OUTPUT, "When?", (), EVIDENCE, system="Fill in.", max_tokens=100, listener=Listener()
+    )
+    return model, block
+
+
+async def test_block_that_breaks_the_schema_is_sent_back_once_with_what_is_wrong() -> None:
+    model, block = await filled_in('{"year": "1889"}', '{"year": 1889}')
+    assert block == {"year": 1889}
+    *_, said, order = model.requests[1].messages
+    assert said.content == '{"year": "1889"}'
+    assert "$.year" in order.content
+    assert [request.schema for request in model.requests] == [OUTPUT, OUTPUT]
+    with pytest.raises(NoBlock, match="JSON object"):
+        await filled_in("I do not know.", "Still not.")
+
+
+async def run_of(agents: Agents, agent: str = "") -> list[Payload]:
+    """What a run wrote that names the agent, without a model."""
+    log = MemoryLog()
+    request = RunRequest(RunMode.GROUNDED, "When was the tower built?", ("default",), agent=agent)
+    record = RunRecord(KEY, "ann", request, RunStatus.RUNNING, AT)
+    await document_modes(mode_services(agents=agents)).run(record, await Journal.open(KEY, log, now))
+    return [event.payload for event in log.events[KEY]]
+
+
+def breaks(found: Found) -> Made:
+    raise ZeroDivisionError
+
+
+@pytest.mark.parametrize("own", [None, breaks, lambda _: None, lambda _: Made("1889 [1]", {"year": "no number"})])
+async def test_file_that_makes_no_answer_leaves_the_run_to_quotes(own: Any) -> None:
+    agent = Agent("Tells the year.", output=OUTPUT, without_model=own, name="reasoning")
+    payloads = await run_of(Agents({"reasoning": agent}))
+    (answer,) = [each for each in payloads if isinstance(each, Answer)]
+    assert (answer.text, answer.block) == ("The tower was built in 1889 by Gustave Eiffel. [1]", None)
+
+
+async def test_agent_that_is_gone_is_replaced_by_the_default_and_said_so() -> None:
+    """A run may be continued by a process that lacks the file."""
+    payloads = await run_of(discover_agents(), "lawyer")
+    assert [each.degraded.reason for each in payloads if isinstance(each, Thinking) and each.degraded] == ["AGENT_GONE"]
+    assert any(isinstance(each, Answer) and each.citations for each in payloads)

@@ -12,6 +12,7 @@ from groundwork.orchestrator.v1 import orchestrator_pb2 as pb
 from kit.errors import Unavailable
 from kit.llm import ModelUnavailable
 from services.orchestrator.adapters.codec import event_from_bytes, event_to_proto
+from services.orchestrator.agent import Agent, Made
 from services.orchestrator.answering.drafting import Drafter
 from services.orchestrator.answering.generation import Generator
 from services.orchestrator.log.events import (
@@ -36,6 +37,7 @@ from services.orchestrator.log.events import (
 from services.orchestrator.log.journal import Journal
 from services.orchestrator.log.screen import Screen
 from services.orchestrator.models import RunRecord, RunRequest, Turn
+from services.orchestrator.modes.agents import Agents
 from services.orchestrator.steps.effects import Fate, ToolOutcome
 from services.orchestrator.steps.run import Run, just
 from tests.unit.orchestrator.cutting import AT, KEY, Cut, DyingLog, cut_and_continued, cuts, shown_by, told, worked
@@ -63,6 +65,7 @@ class World:
     thread_id: str = "t1"
     search_down: bool = False
     memory_down: bool = False
+    agents: Agents | None = None
     retrieval: Retrieval = field(default_factory=lambda: Retrieval(EVIDENCE, strategy="hybrid"))
 
     def __post_init__(self) -> None:
@@ -76,12 +79,18 @@ class World:
         """One worker: everything of the process is new."""
         generator = Generator(self.model) if self.model else None
         drafter = Drafter(FakeScorer(), generator)
-        modes = document_modes(mode_services(drafter, searcher=self.searcher, memory=self.memory))
+        modes = document_modes(mode_services(drafter, searcher=self.searcher, memory=self.memory, agents=self.agents))
         request = RunRequest(self.mode, self.question, ("default",), thread_id=self.thread_id)
         return await modes.run(RunRecord(KEY, "ann", request, RunStatus.RUNNING, AT), journal)
 
 
 GOOD = ("The tower was ", "built in 1889. [1]")
+YEAR = Agent(
+    "Tells the year.",
+    output={"type": "object", "properties": {"year": {"type": "string"}}, "required": ["year"]},
+    without_model=lambda found: Made(f"{found.evidence[0].text} [1]", {"year": "1889 [1]"}),
+    name="reasoning",
+)
 WORLDS: dict[str, partial[World]] = {
     "qa, extractive": partial(World, RunMode.QA, thread_id=""),
     "qa, refused": partial(World, RunMode.QA, question="What is the boiling point of ethanol?"),
@@ -92,6 +101,11 @@ WORLDS: dict[str, partial[World]] = {
     "grounded, model breaks off": partial(World, RunMode.GROUNDED, GOOD[:1], ModelUnavailable("broke off")),
     "grounded, model invents": partial(World, RunMode.GROUNDED, ("The tower was built in 1889. [1][9]",)),
     "grounded, model is not carried": partial(World, RunMode.GROUNDED, ("Visitors adore the view in summer.",)),
+    "grounded, block by a model": partial(
+        World, RunMode.GROUNDED, ('{"year": "The tower was built in 1889. [1]"}',), agents=Agents({"reasoning": YEAR})
+    ),
+    "grounded, block that is none": partial(World, RunMode.GROUNDED, GOOD, agents=Agents({"reasoning": YEAR})),
+    "grounded, block without a model": partial(World, RunMode.GROUNDED, agents=Agents({"reasoning": YEAR})),
     "grounded, memory down": partial(World, RunMode.GROUNDED, GOOD, memory_down=True),
 }
 
