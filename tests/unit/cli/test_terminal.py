@@ -173,7 +173,10 @@ def test_verdict_is_two_statements() -> None:
         "closest": [],
     }
     assert verdict_lines(answer) == ["Quoted word for word.", "May answer your question (55%)."]
-    assert verdict_lines({**answer, "method": "model"})[0] == "The wording of every sentence is similar to its sources. Its meaning is not checked."
+    assert (
+        verdict_lines({**answer, "method": "model"})[0]
+        == "The wording of every sentence is similar to its sources. Its meaning is not checked."
+    )
     assert verdict_lines({**answer, "citations": [], "closest": [{}]}) == []
 
 
