@@ -39,7 +39,7 @@ from services.orchestrator.runs.forgetting import Forgetting, RunDeletion
 from services.orchestrator.runs.service import Runs
 from services.orchestrator.settings import OrchestratorSettings
 from services.orchestrator.steps.usage import Metered, Price, free
-from tests.unit.orchestrator.fakes import FakeMemory, FakeScorer, FakeTools
+from tests.unit.orchestrator.fakes import FakeMemory, FakeScorer, FakeSearcher, FakeTools
 from tests.unit.orchestrator.serving import WorkedBy, Worker, mode_services
 
 ANN = Principal("acme", "ann")
@@ -109,6 +109,7 @@ async def start_orchestrator(jetstream: Nats) -> AsyncIterator[Callable[..., obj
             *,
             nats: Nats = jetstream,
             worker: Worker | None = None,
+            searcher: FakeSearcher | None = None,
             sealer: Sealer | None = None,
             price: Price = free,
             **limits: float,
@@ -116,7 +117,9 @@ async def start_orchestrator(jetstream: Nats) -> AsyncIterator[Callable[..., obj
             generator = Generator(Metered(model, price)) if model else None
             memory = FakeMemory()
             sources = await KeyValueRunSources.open(nats, retention_days=1)
-            services = mode_services(Drafter(FakeScorer(), generator), memory=memory, sources=sources)
+            services = mode_services(
+                Drafter(FakeScorer(), generator), searcher=searcher, memory=memory, sources=sources
+            )
             store = await KeyValueRunStore.open(nats, retention_days=1)
             markers = await KeyValueMarkers.open(nats, lease_s=limits.get("lease_s", LEASE_S))
             log = await JetStreamEventLog.open(nats, retention_days=1)

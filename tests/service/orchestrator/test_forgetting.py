@@ -178,9 +178,8 @@ async def test_run_is_deleted_for_its_user_while_the_tools_service_is_away(orche
 async def test_run_that_was_shown_an_answer_is_erased_with_it(start_orchestrator: Start) -> None:
     first = await start_orchestrator()
     quoting = await ended(first, IN_THREAD)
-    second = await start_orchestrator(FakeModel(["The bridge was opened in 1932. [1]"]))
-    searcher = second.runs._executions._worker._searcher  # type: ignore[attr-defined]
-    assert isinstance(searcher, FakeSearcher)
+    searcher = FakeSearcher()
+    second = await start_orchestrator(FakeModel(["The bridge was opened in 1932. [1]"]), searcher=searcher)
     searcher.retrieval = Retrieval((replace(EVIDENCE[1], number=1),))
     second.memory.turns = [Turn("assistant", "The tower was built in 1889.", quoting.run_id)]
     shown = await ended(second, IN_THREAD)
