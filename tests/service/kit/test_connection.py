@@ -13,6 +13,7 @@ from kit.errors import Unavailable
 from kit.jetstream import Entry, Job, KeyValue, Nats, WorkQueue, connect
 from kit.jetstream.failures import cancellation_kept
 from kit.service import _CHECK_TIMEOUT_S as CHECK_TIMEOUT_S
+from kit.state import Queue
 from kit.testing.harness import free_port, make_signer, make_verifier
 from kit.testing.nats import NatsServer
 from kit.waiting import Waiting
@@ -74,7 +75,7 @@ async def test_nothing_is_asked_for_by_readers_and_workers_while_there_is_no_con
 ) -> None:
     async with connect(nats.url, name="test") as connection:
         bucket = await KeyValue.open(connection, "THINGS")
-        queue = await WorkQueue.open(connection("WORK", "work"), make_signer(), make_verifier())
+        queue = await WorkQueue.open(connection, Queue("WORK", "work"), make_signer(), make_verifier())
         failures: asyncio.Queue[None] = asyncio.Queue()
 
         async def failed(_: float) -> None:

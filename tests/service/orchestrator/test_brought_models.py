@@ -28,6 +28,7 @@ from services.orchestrator.models import BroughtName, RunRequest
 from services.orchestrator.runs.forgetting import CUT_OFF_AFTER
 from tests.service.orchestrator.conftest import ANN, QUESTION, Orchestrator, collect, now
 from tests.unit.kit.llm_fakes import Script, models_of, says
+from tests.unit.orchestrator.serving import document_modes, mode_services
 
 StartOrchestrator = Callable[..., Awaitable[Orchestrator]]
 SECRET = "sk-very-secret"
@@ -199,5 +200,6 @@ async def test_an_address_or_name_that_cannot_be_is_refused_before_there_is_a_ru
 def test_the_request_that_is_kept_names_the_model_and_nothing_else() -> None:
     given = pb.ModelCredentials(base_url="https://8.8.8.8/v1", api_key=SECRET, model="mine", preset="openai")
     message = pb.StartRunRequest(mode=pb.RUN_MODE_QA, question="?", model_credentials=given)
-    assert _request(message).model_credentials == BroughtName("mine", "openai")
-    assert SECRET not in repr(_request(message)) + repr(_brought(message))
+    request = _request(message, document_modes(mode_services()))
+    assert request.model_credentials == BroughtName("mine", "openai")
+    assert SECRET not in repr(request) + repr(_brought(message))

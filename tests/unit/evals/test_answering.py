@@ -114,9 +114,9 @@ async def test_question_that_leans_on_others_is_asked_in_their_thread(tmp_path: 
             yield "r1", self._told(options["json"]["message"])
 
         async def _told(self, message: str) -> AsyncIterator[Event]:
-            said = {"seq": 1, "text": f"To {message}", "citations": [], "answer_confidence": None}
+            said = {"run_id": "r1", "seq": 1, "text": f"To {message}", "citations": [], "answer_confidence": None}
             yield Event("answer", said, 1)
-            yield Event("done", {"seq": 2, "status": "refused"}, 2)
+            yield Event("done", {"run_id": "r1", "seq": 2, "status": "refused"}, 2)
 
     (question,) = load_questions("set", path, {}).questions
     found = await ask(cast("Gateway", Fake()), "c", question)
