@@ -29,6 +29,9 @@ from kit.telemetry import Attributes, begun_span, note_error
 _log = structlog.get_logger()
 _EPILOGUE_S = 2.0
 """Longest wait for the usage behind the end of an answer."""
+_IDLE_S = 3.0
+"""How long an idle connection is kept. uvicorn (vLLM) and llama.cpp close theirs after 5 s, and lose a request that is sent at that
+moment."""
 _LONGEST_ERROR_BYTES = 64 * 1024
 
 
@@ -269,7 +272,7 @@ async def open_endpoint(
         return httpx.AsyncClient(
             headers={**headers, "user-agent": "groundwork", "content-type": "application/json"},
             timeout=httpx.Timeout(None, connect=config.connect_timeout_s),
-            limits=httpx.Limits(max_connections=None, max_keepalive_connections=32),
+            limits=httpx.Limits(max_connections=None, max_keepalive_connections=32, keepalive_expiry=_IDLE_S),
             follow_redirects=False,
             transport=transport,
         )
