@@ -1,9 +1,9 @@
-"""Other wordings of a query, without a model: see services.tools.queries.rewriting. For when a search found little."""
+"""Other wordings of a query, without a model: see kit.queries.rewriting. For when a search found little."""
 
 from typing import Any
 
+from kit.queries.rewriting import about, distinct, wordings
 from services.tools.models import Policy
-from services.tools.queries.rewriting import about, distinct, wordings
 
 QUERIES_MAX = 6
 SCHEMA = {

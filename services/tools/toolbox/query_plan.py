@@ -1,11 +1,11 @@
-"""Plans a search without a model: sub-queries, phrases and filters, ready for `search`. See services.tools.queries.planning."""
+"""Plans a search without a model: sub-queries, phrases and filters, ready for `search`. See kit.queries.planning."""
 
 from collections.abc import Sequence
 from typing import Any
 
+from kit.queries.planning import QUERIES_MAX, plan
+from kit.queries.shape import route
 from services.tools.models import Policy
-from services.tools.queries.planning import QUERIES_MAX, plan
-from services.tools.queries.shape import route
 from services.tools.toolbox.temporal_normalize import enclosing_dates, reference_moment
 
 CHANNELS_MAX = 100

@@ -1,9 +1,9 @@
-"""Chooses how to search for a query, by its shape and without a model: see services.tools.queries.shape."""
+"""Chooses how to search for a query, by its shape and without a model: see kit.queries.shape."""
 
 from typing import Any
 
+from kit.queries.shape import route
 from services.tools.models import Policy
-from services.tools.queries.shape import route
 
 SCHEMA = {
     "type": "function",

@@ -5,11 +5,11 @@ from datetime import UTC, datetime
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from kit.temporal.calendar import Moment
+from kit.temporal.expressions import DateOrder
+from kit.temporal.reading import TEXT_CHARACTERS_MAX, Period, read_one, read_periods
 from services.tools.errors import ToolError
 from services.tools.models import Policy
-from services.tools.temporal.calendar import Moment
-from services.tools.temporal.expressions import DateOrder
-from services.tools.temporal.reading import TEXT_CHARACTERS_MAX, Period, read_one, read_periods
 
 SCHEMA = {
     "type": "function",

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kit.queries.planning import PHRASES_MAX, QUERIES_MAX, QUERIES_MIN
+from kit.queries.rewriting import distinct
 from services.tools.errors import ToolError
-from services.tools.queries.planning import PHRASES_MAX, QUERIES_MAX, QUERIES_MIN
-from services.tools.queries.rewriting import distinct
 from services.tools.toolbox.multi_query_rewrite import multi_query_rewrite
 from services.tools.toolbox.query_plan import query_plan
 from services.tools.toolbox.router_select import router_select

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from enum import Enum
 
-from services.tools.temporal import vocabulary as words
-from services.tools.temporal.calendar import Moment, Span, floor, shift
+from kit.temporal import vocabulary as words
+from kit.temporal.calendar import Moment, Span, floor, shift
 
 
 class DateOrder(Enum):

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from functools import cache
 
 from kit.language.terms import Token, tokens
-from services.tools.queries.rewriting import about, distinct, keywords, wordings
-from services.tools.queries.shape import look_at, quoted
-from services.tools.temporal import vocabulary as time_words
-from services.tools.temporal.calendar import Moment
-from services.tools.temporal.reading import Period, read_periods
+from kit.queries.rewriting import about, distinct, keywords, wordings
+from kit.queries.shape import look_at, quoted
+from kit.temporal import vocabulary as time_words
+from kit.temporal.calendar import Moment
+from kit.temporal.reading import Period, read_periods
 
 QUERIES_MIN, QUERIES_MAX = 3, 6
 PHRASES_MAX = 8
@@ -19,7 +19,7 @@ _PART_WORDS_MIN = 2
 
 
 @dataclass(frozen=True)
-class Plan:
+class SearchPlan:
     """What to search for."""
 
     queries: list[str]
@@ -31,7 +31,7 @@ class Plan:
     periods: list[Period]
 
 
-def plan(question: str, moment: Moment, known_channels: Sequence[str] = ()) -> Plan:
+def plan(question: str, moment: Moment, known_channels: Sequence[str] = ()) -> SearchPlan:
     """The plan for a question; the same for the same question and moment. `known_channels` are names that may stand in it."""
     text = " ".join(question.split())
     periods = read_periods(text, moment)
@@ -39,7 +39,7 @@ def plan(question: str, moment: Moment, known_channels: Sequence[str] = ()) -> P
     asides = [(one.start, one.end) for one in mentions if one.is_aside]
     bare = _without(text, [*asides, *(_with_preposition(text, one) for one in periods)]) or text
     phrases = [phrase for phrase in quoted(text) if not any(phrase in mention.names for mention in mentions)]
-    return Plan(
+    return SearchPlan(
         _queries(text, bare),
         phrases[:PHRASES_MAX],
         _telling(bare, phrases)[:PHRASES_MAX],

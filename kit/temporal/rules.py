@@ -3,9 +3,9 @@
 import re
 from functools import cache
 
-from services.tools.temporal import expressions
-from services.tools.temporal import vocabulary as words
-from services.tools.temporal.expressions import Build, DateOrder, Expression, Standing
+from kit.temporal import expressions
+from kit.temporal import vocabulary as words
+from kit.temporal.expressions import Build, DateOrder, Expression, Standing
 
 _Rule = tuple[re.Pattern[str], Build]
 

@@ -11,10 +11,10 @@ from datetime import datetime
 from functools import cache
 from itertools import pairwise
 
-from services.tools.temporal import vocabulary as words
-from services.tools.temporal.calendar import Moment, Span
-from services.tools.temporal.expressions import DateOrder, Expression, Standing
-from services.tools.temporal.rules import find_expressions
+from kit.temporal import vocabulary as words
+from kit.temporal.calendar import Moment, Span
+from kit.temporal.expressions import DateOrder, Expression, Standing
+from kit.temporal.rules import find_expressions
 
 TEXT_CHARACTERS_MAX = 2_000
 _ONE_EXPRESSION_CHARACTERS_MAX = 40

@@ -7,8 +7,8 @@ from functools import cache
 
 from kit.language.questions import AnswerKind, read_question
 from kit.language.terms import Token
-from services.tools.temporal.expressions import DateOrder
-from services.tools.temporal.rules import find_expressions
+from kit.temporal.expressions import DateOrder
+from kit.temporal.rules import find_expressions
 
 LEXICAL, DENSE, HYBRID = "lexical", "dense", "hybrid"
 VERY_SHORT_WORDS = 2
@@ -40,24 +40,24 @@ class Shape:
 
 
 @dataclass(frozen=True)
-class Route:
+class QueryRoute:
     """Which search, and why, for a person."""
 
     strategy: str
     reasons: tuple[str, ...] = field(default=())
 
 
-def route(text: str) -> Route:
+def route(text: str) -> QueryRoute:
     """By the query's shape alone; always the same for the same text."""
     shape = look_at(text)
     exact, hints, meaning = _exact(shape), _hints(shape), _meaning(shape)
     if exact and not meaning:
-        return Route(LEXICAL, exact)
+        return QueryRoute(LEXICAL, exact)
     if hints and not meaning and shape.is_keywords and shape.content_words <= SHORT_WORDS:
-        return Route(LEXICAL, (*hints, "a few keywords"))
+        return QueryRoute(LEXICAL, (*hints, "a few keywords"))
     if meaning and not exact and not hints:
-        return Route(DENSE, meaning)
-    return Route(HYBRID, (*exact, *hints, *meaning) or ("neither exact words nor a long or abstract question",))
+        return QueryRoute(DENSE, meaning)
+    return QueryRoute(HYBRID, (*exact, *hints, *meaning) or ("neither exact words nor a long or abstract question",))
 
 
 def look_at(text: str) -> Shape:
