@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from cli.errors import UsageError
@@ -17,6 +17,8 @@ class FoundFile:
 
     path: Path
     name: str
+    problem: str = ""
+    """Why it cannot be uploaded; empty where it can."""
 
 
 @dataclass
@@ -26,6 +28,8 @@ class _Argument:
     files: list[Path]
     place: Path
     """Where it lies, absolute, as named: a link keeps its own name."""
+    problems: list[tuple[Path, str]] = field(default_factory=list)
+    """Folders and files below it that cannot be looked at, each with the reason."""
     parents: int = 0
     """How many of its parent folders its names begin with."""
 
@@ -51,15 +55,25 @@ def find_files(paths: Sequence[Path]) -> list[FoundFile]:
         if not path.exists():
             raise UsageError(f"{path} does not exist.")
         argument = _Argument([], _absolute(path))
-        for file in _below(path) if path.is_dir() else (path,):
+        for file in _below(path, argument.problems) if path.is_dir() else (path,):
             if (real := file.resolve()) not in seen:
                 seen.add(real)
                 argument.files.append(file)
         arguments.append(argument)
-    if not seen:
+    if not seen and not any(argument.problems for argument in arguments):
         raise UsageError(f"No files in {', '.join(str(path) for path in paths)} (hidden files are skipped).")
     _tell_apart(arguments)
-    return [FoundFile(file, argument.name(file)) for argument in arguments for file in argument.files]
+    return [found for argument in arguments for found in _found(argument)]
+
+
+def _found(argument: _Argument) -> Iterator[FoundFile]:
+    for file in argument.files:
+        name = argument.name(file)
+        shown = os.fsencode(name).decode("utf-8", "backslashreplace")
+        not_text = "its name is not UTF-8; rename it and ingest it again"
+        yield FoundFile(file, shown, "" if shown == name else not_text)
+    for path, problem in argument.problems:
+        yield FoundFile(path, os.fsencode(argument.name(path)).decode("utf-8", "backslashreplace"), problem)
 
 
 def _tell_apart(arguments: Sequence[_Argument]) -> None:
@@ -80,10 +94,18 @@ def _absolute(path: Path) -> Path:
     return Path(os.path.abspath(path))  # noqa: PTH100 - without "..", but with links as they are named
 
 
-def _below(folder: Path) -> Iterator[Path]:
-    for root, folders, names in os.walk(folder):
+def _below(folder: Path, problems: list[tuple[Path, str]]) -> Iterator[Path]:
+    """Files below a folder. What cannot be looked at is added to `problems`."""
+
+    def note(error: OSError) -> None:
+        problems.append((Path(os.fsdecode(error.filename or folder)), error.strerror or str(error)))
+
+    for root, folders, names in os.walk(folder, onerror=note):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted(names):
             file = Path(root, name)
-            if not name.startswith(".") and file.is_file():
-                yield file
+            try:
+                if not name.startswith(".") and file.is_file():
+                    yield file
+            except OSError as error:
+                note(error)

@@ -97,11 +97,12 @@ class Gateway:
             raise self._is_not_groundwork() from error
         return response.status_code == 200, answer
 
-    async def upload(self, collection_id: str, file: Path, name: str) -> Json:
-        """Streams a file from disk, as document `name`. Repeats what may be repeated: the same file and name are one document."""
+    async def upload(self, collection_id: str, file: Path, name: str, fields: Mapping[str, str] | None = None) -> Json:
+        """Streams a file from disk, as document `name`, with further fields of the form. Repeats what may be repeated: the same
+        file and name are one document."""
         for attempt in range(1, UPLOAD_ATTEMPTS + 1):
             try:
-                return await self._upload_once(collection_id, file, name)
+                return await self._upload_once(collection_id, file, name, fields or {})
             except (ApiError, httpx.TransportError) as error:
                 delay_s = _retry_delay_s(error, attempt)
                 if delay_s is None or attempt == UPLOAD_ATTEMPTS:
@@ -111,12 +112,12 @@ class Gateway:
                 await asyncio.sleep(delay_s)
         raise AssertionError("unreachable: the last attempt returns or raises")
 
-    async def _upload_once(self, collection_id: str, file: Path, name: str) -> Json:
+    async def _upload_once(self, collection_id: str, file: Path, name: str, fields: Mapping[str, str]) -> Json:
         timeout = httpx.Timeout(UPLOAD_TIMEOUT_S, connect=5.0)
         path = f"/v1/collections/{in_path(collection_id, 'collection')}/documents"
         with file.open("rb") as stream:
             try:
-                response = await self._http.post(path, files={"file": (name, stream)}, timeout=timeout)
+                response = await self._http.post(path, data=fields, files={"file": (name, stream)}, timeout=timeout)
             except (h11.LocalProtocolError, httpx.LocalProtocolError) as error:
                 # Its size is said before it is sent; the client lets one of these through and wraps the other.
                 raise OSError(

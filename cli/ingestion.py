@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Sequence
+import os
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -16,6 +17,8 @@ from cli.finding import FoundFile
 from cli.gateway import Gateway, Json
 
 UPLOADS_AT_ONCE = 4
+BULK_FROM = 21
+"""Files of one command from which on they are an import, which keeps no single upload waiting."""
 POLL_INTERVAL_S = 1.0
 UNREACHABLE_FOR_S = 60.0
 """How long a server that has gone is waited for before the command gives up."""
@@ -52,6 +55,17 @@ class FileState:
     def settled(self) -> bool:
         """Nothing more will happen."""
         return self.error is not None or (self.document is not None and self.document["status"] in SETTLED)
+
+    @property
+    def shown_path(self) -> str:
+        """The path as text: a file's name may be any bytes."""
+        return os.fsencode(self.path).decode("utf-8", "backslashreplace")
+
+    @property
+    def warnings(self) -> list[str]:
+        """What the server says of how the file was read."""
+        report = (self.document or {}).get("report") or {}
+        return [str(warning) for warning in report.get("warnings") or ()]
 
     @property
     def share_done(self) -> float:
@@ -107,6 +121,10 @@ class Ingestion:
         return [id_ for id_, files in self.followers.items() if not all(file.settled for file in files)]
 
 
+def _unreadable(problem: str) -> Json | None:
+    return {"reason": "FILE_UNREADABLE", "message": problem} if problem else None
+
+
 def _changed_at(document: Json) -> datetime:
     return datetime.fromisoformat(document["updated_at"])
 
@@ -118,12 +136,17 @@ async def ingest(
     *,
     wait: bool,
     on_change: Callable[[Ingestion], None],
+    encoding: str = "",
 ) -> Ingestion:
-    """Uploads all files and, with `wait`, follows them until each is settled."""
-    ingestion = Ingestion([FileState(file.path, file.name) for file in files])
+    """Uploads all files and, with `wait`, follows them until each is settled. `encoding`: of those that are text; empty where the
+    server is to find out."""
+    fields = {"lane": "bulk" if len(files) >= BULK_FROM else "interactive"}
+    if encoding:
+        fields["encoding"] = encoding
+    ingestion = Ingestion([FileState(file.path, file.name, error=_unreadable(file.problem)) for file in files])
     follower = asyncio.create_task(_follow(gateway, collection_id, ingestion, on_change)) if wait else None
     try:
-        await _upload_all(gateway, collection_id, ingestion, on_change)
+        await _upload_all(gateway, collection_id, ingestion, on_change, fields)
         if follower is not None and not ingestion.settled:
             await follower
     finally:
@@ -134,20 +157,28 @@ async def ingest(
 
 
 async def _upload_all(
-    gateway: Gateway, collection_id: str, ingestion: Ingestion, on_change: Callable[[Ingestion], None]
+    gateway: Gateway,
+    collection_id: str,
+    ingestion: Ingestion,
+    on_change: Callable[[Ingestion], None],
+    fields: Mapping[str, str],
 ) -> None:
-    waiting = iter(ingestion.files)
+    waiting = (file for file in ingestion.files if file.error is None)
 
     async def worker() -> None:
         for file in waiting:
             try:
-                ingestion.uploaded(file, await gateway.upload(collection_id, file.path, file.name))
+                ingestion.uploaded(file, await gateway.upload(collection_id, file.path, file.name, fields))
             except ApiError as error:
                 if error.reason == "COLLECTION_NOT_FOUND":
                     raise
                 file.error = {"reason": error.reason, "message": error.problem.get("detail") or str(error)}
             except OSError as error:
-                file.error = {"reason": "FILE_UNREADABLE", "message": error.strerror or str(error)}
+                file.error = _unreadable(error.strerror or str(error))
+            except CliError:
+                raise
+            except Exception as error:  # one file that cannot be sent ends no import of thousands
+                file.error = {"reason": "UPLOAD_FAILED", "message": f"it cannot be sent ({error!r})"}
             on_change(ingestion)
 
     try:

@@ -21,11 +21,11 @@ from cli.embedding import embedding
 from cli.errors import REFUSED, UsageError, document_id, given, in_words
 from cli.finding import find_files
 from cli.gateway import Gateway
-from cli.ingestion import ingest
+from cli.ingestion import Ingestion, ingest
 from cli.jobs import jobs
 from cli.keys import keys
 from cli.models import models
-from cli.output import Output, bar_state
+from cli.output import Output, ProgressLines, bar_state
 from cli.process import OneText, Program
 from cli.program import program
 from cli.running import WHERE, use_key
@@ -133,6 +133,12 @@ def ingest_command(
     paths: Annotated[list[Path], typer.Argument(help="Files and folders; folders are searched through.")],
     collection: Collection = "default",
     wait: Annotated[bool, typer.Option(help="Wait until every document is ready or has failed.")] = True,
+    encoding: Annotated[
+        str,
+        typer.Option(
+            help="Encoding of the files that are text, as iso-8859-2 or windows-1250. It is found out if not given."
+        ),
+    ] = "",
     as_json: AsJson = False,
 ) -> None:
     """Upload files and folders. A file below a folder is named with its path from that folder on. Exit code 1 if any fails."""
@@ -140,10 +146,21 @@ def ingest_command(
 
     async def run(gateway: Gateway) -> int:
         files = find_files(paths)
+        lines = ProgressLines(output)
         with output.progress_bar() as bar:
             task = bar.add_task("Ingesting" if wait else "Uploading", total=len(files), note="")
+
+            def on_change(now: Ingestion) -> None:
+                bar.update(task, **bar_state(now))
+                lines.update(now)
+
             ingestion = await ingest(
-                gateway, collection, files, wait=wait, on_change=lambda now: bar.update(task, **bar_state(now))
+                gateway,
+                collection,
+                files,
+                wait=wait,
+                on_change=on_change,
+                encoding=encoding,
             )
         output.ingestion(ingestion, waited=wait)
         return int(any(file.failed for file in ingestion.files))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from rich.cells import cell_len
@@ -14,12 +15,15 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from cli.gateway import Json
-from cli.ingestion import Ingestion
+from cli.ingestion import FileState, Ingestion
 from cli.terminal import escape
 from kit.vocabulary.run_fold import RunFold
 
 QUOTE_CHARACTERS_MAX = 240
-FAILURES_SHOWN_MAX = 50
+LISTED_MAX = 50
+"""Failures, and warnings, that are shown below the summary."""
+PROGRESS_INTERVAL_S = 5.0
+"""Between two lines of progress where there is no terminal."""
 FOLDED_CHARACTERS_MIN = 32
 """A column is not folded to less than this: an id."""
 UNLIMITED_CHARACTERS = 1_000_000
@@ -89,11 +93,16 @@ class Output:
         failed = [file for file in ingestion.files if file.failed]
         done = len(ingestion.files) - len(failed)
         self.out.print(f"{done} {'ready' if waited else 'uploaded'}, {len(failed)} failed")
-        for file in failed[:FAILURES_SHOWN_MAX]:
-            reason, message = file.why()
-            self.out.print(f"  [red]failed[/red] {escape(str(file.path))}: {escape(message)} ({reason})")
-        if len(failed) > FAILURES_SHOWN_MAX:
-            self.out.print(f"  … and {len(failed) - FAILURES_SHOWN_MAX} more; --json lists all")
+        lines = [f"[red]failed[/red] {escape(file.shown_path)}: {escape(' '.join(_why(file)))}" for file in failed]
+        self._listed(lines)
+        warned = [(file, warning) for file in ingestion.files if not file.failed for warning in file.warnings]
+        self._listed([f"[yellow]warning[/yellow] {escape(file.shown_path)}: {escape(text)}" for file, text in warned])
+
+    def _listed(self, lines: Sequence[str]) -> None:
+        for line in lines[:LISTED_MAX]:
+            self.out.print(f"  {line}")
+        if len(lines) > LISTED_MAX:
+            self.out.print(f"  … and {len(lines) - LISTED_MAX} more; --json lists all")
 
     def grounds(self, run: RunFold) -> None:
         """Below the answer: its citations, what was degraded, how it ended."""
@@ -138,6 +147,34 @@ class Output:
             self.out.print(f"[dim]rerank {escape(plan['rerank_reason'])}[/dim]")
         if dropped := answer.get("dropped"):
             self.out.print(f"[dim]left out: {escape(_counted(dropped))}[/dim]")
+
+
+def _why(file: FileState) -> tuple[str, str]:
+    reason, message = file.why()
+    return message, f"({reason})"
+
+
+class ProgressLines:
+    """Progress of an ingestion where there is no terminal: a line every few seconds, on stderr."""
+
+    def __init__(self, output: Output, clock: Callable[[], float] = time.monotonic) -> None:
+        self._output = output
+        self._clock = clock
+        self._told_at = clock()
+
+    def update(self, ingestion: Ingestion) -> None:
+        """Something changed."""
+        if self._output.as_json or self._output.err.is_terminal:
+            return
+        done = sum(file.settled for file in ingestion.files)
+        now = self._clock()
+        if done < len(ingestion.files) and now - self._told_at < PROGRESS_INTERVAL_S:
+            return
+        self._told_at = now
+        sent = sum(file.document is not None or file.error is not None for file in ingestion.files)
+        failed = sum(file.failed for file in ingestion.files)
+        total = len(ingestion.files)
+        self._output.err.print(f"{sent} of {total} uploaded, {done - failed} ready, {failed} failed")
 
 
 def bar_state(ingestion: Ingestion) -> dict[str, Any]:
@@ -237,10 +274,11 @@ def _ingestion_json(ingestion: Ingestion) -> Json:
         reason, message = file.why() if file.failed else (None, None)
         documents.append(
             {
-                "path": str(file.path),
+                "path": file.shown_path,
                 "id": document.get("id"),
                 "status": "failed" if file.failed else document.get("status"),
                 "error": {"reason": reason, "message": message} if reason else None,
+                "warnings": file.warnings,
             }
         )
     counts = {status: sum(each["status"] == status for each in documents) for status in ("ready", "failed")}

@@ -11,6 +11,7 @@ from typing import Any
 from kit.access.tokens import TokenVerifier
 from kit.errors import GroundworkError
 from kit.jetstream import Nats
+from kit.jetstream.turns import bulk_lane
 from kit.jetstream.work_queue import verified_principal
 from kit.state import Queue, Store
 from ops.state import QUEUES
@@ -124,7 +125,11 @@ def _lacks_job(document: _Fields, subjects: frozenset[str]) -> bool:
     if not document.get("pending") or document.get("status") == "deleted":
         return False
     revision_id = document["pending"].get("revision_id")
-    return f"{JOBS.prefix}{document.get('tenant_id')}.{document.get('document_id')}.{revision_id}" not in subjects
+    tenant = str(document.get("tenant_id"))
+    waiting = {
+        f"{JOBS.prefix}{lane}.{document.get('document_id')}.{revision_id}" for lane in (tenant, bulk_lane(tenant))
+    }
+    return not waiting & subjects
 
 
 def _is_hidden(document: _Fields, pointer: _Fields) -> bool:

@@ -106,8 +106,8 @@ class WorkQueue:
         await self._nats.ensure_stream(stream_config(self._config))
 
     async def publish(self, suffix: str, data: bytes, *, job_id: str) -> None:
-        """Queues a job, once per `job_id` within two minutes. `suffix` begins with the tenant whose turn it takes. It is on the
-        server's disk when this returns."""
+        """Queues a job, once per `job_id` within two minutes. `suffix` begins with the lane whose turn it takes: the tenant, or
+        its `bulk_lane`. It is on the server's disk when this returns."""
         subject = f"{self._config.subject}.{suffix}"
         token = self._signer.sign_job(current_principal(), self._config.stream, subject, job_id, data)
         headers = {api.Header.MSG_ID.value: job_id, _TOKEN: token}

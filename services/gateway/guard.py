@@ -55,7 +55,7 @@ class Guard:
             return
         try:
             headers = Headers(scope=scope)
-            self._check_host(headers.get("host", ""))
+            self._check_host(scope, headers)
             _check_path(scope)
             is_safe = method_of(scope) in SAFE_METHODS
             if not is_safe:
@@ -68,8 +68,11 @@ class Guard:
             return
         await self._app(scope, receive, send)
 
-    def _check_host(self, host: str) -> None:
-        name = host_name(host)
+    def _check_host(self, scope: Scope, headers: Headers) -> None:
+        """A browser always names a host. HTTP/1.0, which old probes speak, has no such header."""
+        if "host" not in headers and scope.get("http_version") == "1.0":
+            return
+        name = host_name(headers.get("host", ""))
         is_known = is_loopback_name(name) or (self._any_address and is_address(name)) or name in self._allowed_hosts
         if not is_known:
             raise HostNotAllowed(

@@ -3,10 +3,15 @@ at the pace of whoever takes them. Nothing is spooled and at most one piece is h
 
 import asyncio
 import json
+import re
 import time
 from collections import deque
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from dataclasses import dataclass
+from email.errors import HeaderParseError
+from email.header import decode_header, make_header
+from urllib.parse import unquote_to_bytes
 
 from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import MultipartParser, parse_options_header
@@ -16,6 +21,8 @@ from services.gateway.errors import BadForm, FileFieldMissing, MalformedMultipar
 FILE_FIELD = "file"
 METADATA_FIELD = "metadata"
 ENCODING_FIELD = "encoding"
+LANE_FIELD = "lane"
+LANES = ("interactive", "bulk")
 _MAX_ENCODING_CHARS = 40
 MAX_FIELD_BYTES = 64 * 1024
 """Largest ordinary field. Metadata is a handful of short strings."""
@@ -41,10 +48,15 @@ class _End:
 
 _Item = _Header | bytes | _End
 
+_QUOTED = re.compile(rb'"(?:\\.|[^"\\])*"')
+_EXTENDED_NAME = re.compile(rb";\s*filename\*\s*=\s*([^\s;']+'[^\s;']*'[^\s;']*)", re.IGNORECASE)
+_ENCODED_WORDS = re.compile(r"=\?[^?\s]+\?[bqBQ]\?[^?\s]*\?=(?:\s+=\?[^?\s]+\?[bqBQ]\?[^?\s]*\?=)*")
+"""RFC 2047, as a whole name."""
+
 
 class MultipartForm:
-    """A form with one `file` and, before it, the optional fields `metadata` and `encoding`. Call `open()` once, then iterate
-    `pieces()` once."""
+    """A form with one `file` and, before it, the optional fields `metadata`, `encoding` and `lane`. Call `open()` once, then
+    iterate `pieces()` once."""
 
     def __init__(
         self, body: AsyncIterator[bytes], content_type: str, *, content_length: int | None, idle_timeout_s: float
@@ -55,6 +67,8 @@ class MultipartForm:
         self.metadata: dict[str, str] = {}
         self.encoding = ""
         """Of the file where it is text; empty where the sender does not say."""
+        self.lane = ""
+        """Where its job waits, one of LANES; empty where the sender does not say."""
         self._body = body
         self._boundary = _boundary(content_type)
         self._content_length = content_length
@@ -113,10 +127,12 @@ class MultipartForm:
                 self.metadata = _metadata(await self._field())
             elif header.field == ENCODING_FIELD:
                 self.encoding = (await self._field()).decode("latin-1").strip()[:_MAX_ENCODING_CHARS]
+            elif header.field == LANE_FIELD:
+                self.lane = _lane(await self._field())
             else:
                 raise BadForm(
-                    f"the form has an unknown field {header.field!r}; send {METADATA_FIELD!r} and {ENCODING_FIELD!r} (optional), "
-                    f"then {FILE_FIELD!r}"
+                    f"the form has an unknown field {header.field!r}; send {METADATA_FIELD!r}, {ENCODING_FIELD!r} and "
+                    f"{LANE_FIELD!r} (optional), then {FILE_FIELD!r}"
                 )
 
     async def pieces(self) -> AsyncIterator[bytes]:
@@ -206,8 +222,7 @@ class MultipartForm:
         kind, options = parse_options_header(disposition)
         if kind != b"form-data" or b"name" not in options:
             raise MalformedMultipart("a part of the form has no `Content-Disposition: form-data; name=…` header")
-        file_name = options.get(b"filename")
-        name = None if file_name is None else _text(file_name)
+        name = _file_name(options.get(b"filename"), disposition)
         self._items.append(_Header(_text(options[b"name"]), name, self._data_offset))
         self._header.clear()
 
@@ -234,6 +249,29 @@ def _text(raw: bytes) -> str:
     except UnicodeDecodeError:
         text = raw.decode("latin-1")
     return text.replace("%22", '"').replace("%0D", "\r").replace("%0A", "\n")
+
+
+def _file_name(plain: bytes | None, disposition: bytes) -> str | None:
+    """The name in `filename*` (RFC 8187), which some HTTP libraries add although RFC 7578 has no such thing, else in `filename`."""
+    extended = _EXTENDED_NAME.search(_QUOTED.sub(b'""', disposition))
+    if extended:
+        charset, _, escaped = extended[1].decode("ascii", "replace").split("'", 2)
+        with suppress(LookupError, UnicodeError):
+            return unquote_to_bytes(escaped).decode(charset)
+    if plain is None:
+        return None
+    name = _text(plain)
+    if _ENCODED_WORDS.fullmatch(name):
+        with suppress(LookupError, UnicodeError, HeaderParseError):
+            return str(make_header(decode_header(name)))
+    return name
+
+
+def _lane(raw: bytes) -> str:
+    lane = raw.decode("latin-1").strip()
+    if lane not in LANES:
+        raise BadForm(f"the field {LANE_FIELD!r} is {lane[:40]!r}; send one of {', '.join(LANES)}, or leave it out")
+    return lane
 
 
 def _metadata(raw: bytes) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import time
 import uuid
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
@@ -32,6 +33,7 @@ from services.ingest.adapters.store_condition import ConditionReport, StoreServi
 from services.ingest.documents.access import Access
 from services.ingest.documents.catalog import Catalog
 from services.ingest.documents.deletion import Deletion
+from services.ingest.documents.lanes import LaneChoice
 from services.ingest.documents.listing import Listing
 from services.ingest.documents.revising import Reviser
 from services.ingest.documents.upload import Limits, Uploads
@@ -106,6 +108,7 @@ async def run_api(settings: IngestSettings) -> None:
             limits=Limits(settings.upload_limit_bytes, settings.upload_idle_timeout_s),
             now=_now,
             new_id=_new_id,
+            lanes=LaneChoice(settings.ingest_bulk_after, time.monotonic),
         )
         service.spawn(lasting("clearing", shared.clearing.run))
         service.spawn(lasting("collections", shared.collections.follow))

@@ -17,6 +17,7 @@ from kit.idempotency import Attempt
 from kit.jetstream import Job
 from kit.rpc.server import end_when_draining
 from services.ingest.adapters.encoding import (
+    LANE_BY_NUMBER,
     OUTCOME,
     STATUS_BY_NUMBER,
     VISIBILITY_BY_NUMBER,
@@ -83,6 +84,7 @@ class IngestServicer(ingest_pb2_grpc.IngestServiceServicer):
             dict(header.metadata),
             header.idempotency_key,
             header.encoding,
+            LANE_BY_NUMBER.get(header.lane),
         )
         document = await self._uploads.upload(current_principal(), upload, _bytes(requests))
         return ingest_pb2.UploadDocumentResponse(document=document_message(document))

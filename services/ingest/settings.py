@@ -26,8 +26,13 @@ class IngestSettings(MessageStoreSettings, LocalUserSettings, SigningServiceSett
     upload_idle_timeout_s: float = Field(default=60.0, gt=0)
     """Seconds an upload may stand still before it is refused: a sender that went away must not keep its spool file."""
 
+    ingest_bulk_after: int = Field(default=20, ge=0)
+    """Uploads that one caller may send to a collection within a minute before the next ones count as a bulk import, where they do
+    not say which they are. What is imported in bulk waits in a lane of its own, and keeps no single upload waiting."""
+
     ingest_concurrency: int = Field(default=64, ge=1, le=256)
-    """Documents a worker has in hand at once, of which one tenant may have five eighths (40). More than one, so that parsing and
+    """Documents a worker has in hand at once, of which one tenant may have five eighths (40), and an eighth more for single uploads
+    beside a bulk import. More than one, so that parsing and
     indexing overlap with embedding, so that the model server has many texts to sort by length, and so that small documents share
     the indexes' commits."""
 

@@ -7,6 +7,8 @@ import { size, startAndEnd } from "./text.js";
 
 const SHOWN = 200;
 const AT_ONCE = 3;
+/** Files dropped together from which on they are an import, which keeps no single upload waiting. */
+const BULK_FROM = 21;
 const ARMED_MS = 5000;
 const WORDS = { queued: "Waiting", processing: "Reading", ready: "Ready", failed: "Failed" };
 const STAGES = { parse: "Reading", clean: "Cleaning", chunk: "Splitting", embed: "Understanding", index: "Indexing", activate: "Finishing" };
@@ -221,10 +223,11 @@ let running = 0;
 
 /** Sends these files into a collection. */
 export function upload(files, collection) {
+  const lane = files.length >= BULK_FROM ? "bulk" : "interactive";
   for (const file of files) {
     const line = uploadLine(file);
     byId("uploads").append(line.element);
-    waiting.push(() => send(file, collection, line));
+    waiting.push(() => send(file, collection, lane, line));
   }
   next();
 }
@@ -260,9 +263,10 @@ function uploadLine(file) {
 }
 
 // XMLHttpRequest, because fetch does not tell how much of a request has been sent.
-function send(file, collection, line) {
+function send(file, collection, lane, line) {
   return new Promise((resolve) => {
     const form = new FormData();
+    form.append("lane", lane);
     form.append("file", file);
     const request = new XMLHttpRequest();
     request.open("POST", `/v1/collections/${encodeURIComponent(collection)}/documents`);

@@ -53,12 +53,14 @@ class Readiness(BaseModel):
     damage: list[Damage] = Field(default=[], description="What was found wrong with the stored data, oldest first.")
 
 
+@router.head("/livez", include_in_schema=False)
 @router.get("/livez")
 async def livez() -> Alive:
     """Whether this process answers."""
     return Alive(status="ok")
 
 
+@router.head("/readyz", include_in_schema=False)
 @router.get("/readyz", responses={503: {"model": Readiness, "description": "Not every service is serving."}})
 async def readyz(services: Services, request: Request, response: Response) -> Readiness:
     """Whether every service is serving, and the state of each. Where API keys are asked for, what is wrong with one and with the

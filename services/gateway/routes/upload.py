@@ -13,7 +13,14 @@ from kit.rpc.calls import WholeRequests
 from services.gateway.backends import Backends, Services
 from services.gateway.errors import UploadStalled
 from services.gateway.metrics import UPLOADED_BYTES
-from services.gateway.multipart import ENCODING_FIELD, FILE_FIELD, METADATA_FIELD, MultipartForm
+from services.gateway.multipart import (
+    ENCODING_FIELD,
+    FILE_FIELD,
+    LANE_FIELD,
+    LANES,
+    METADATA_FIELD,
+    MultipartForm,
+)
 from services.gateway.own_default import meant
 from services.gateway.routes.documents import document_body
 from services.gateway.schemas.documents import UploadedDocument
@@ -26,6 +33,12 @@ router = APIRouter(prefix="/v1", tags=["documents"])
 _LINGER_S = 10.0
 """After a refusal what the client still sends is read and thrown away for this long, so that it gets to read the answer
 instead of a reset connection."""
+
+_LANES = {
+    "": pb.UPLOAD_LANE_UNSPECIFIED,
+    "interactive": pb.UPLOAD_LANE_INTERACTIVE,
+    "bulk": pb.UPLOAD_LANE_BULK,
+}
 
 _FORM: dict[str, Any] = {
     "requestBody": {
@@ -47,6 +60,13 @@ _FORM: dict[str, Any] = {
                             "description": "Encoding of the file where it is text. Without it the encoding is found out. Must "
                             "come before the file.",
                             "example": "iso-8859-2",
+                        },
+                        LANE_FIELD: {
+                            "type": "string",
+                            "enum": list(LANES),
+                            "description": "`interactive` when somebody waits for the file, `bulk` when it is one of many: "
+                            "the two take turns. Without it a caller's uploads to a collection count as bulk from the 21st "
+                            "within a minute. Must come before the file.",
                         },
                         FILE_FIELD: {
                             "type": "string",
@@ -123,6 +143,7 @@ async def _pass_on(
         metadata=form.metadata,
         idempotency_key=idempotency_key,
         encoding=form.encoding,
+        lane=_LANES[form.lane],
     )
 
     async def parts() -> AsyncIterator[pb.UploadDocumentRequest]:

@@ -6,7 +6,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from groundwork.ingest.v1 import ingest_pb2
 
 from kit.collections import Visibility
-from services.ingest.documents.models import Collection, DeadLetter, Document, Report, Status
+from services.ingest.documents.models import Collection, DeadLetter, Document, Lane, Report, Status
 from services.ingest.work.models import JobCounts, RequeueOutcome
 
 _STATUS = {
@@ -26,6 +26,10 @@ OUTCOME = {
 _VISIBILITY = {
     Visibility.PRIVATE: ingest_pb2.COLLECTION_VISIBILITY_PRIVATE,
     Visibility.TENANT: ingest_pb2.COLLECTION_VISIBILITY_TENANT,
+}
+LANE_BY_NUMBER: dict[int, Lane] = {
+    int(ingest_pb2.UPLOAD_LANE_INTERACTIVE): Lane.INTERACTIVE,
+    int(ingest_pb2.UPLOAD_LANE_BULK): Lane.BULK,
 }
 VISIBILITY_BY_NUMBER: dict[int, Visibility] = {int(number): word for word, number in _VISIBILITY.items()}
 STATUS_BY_NUMBER: dict[int, Status] = {int(number): status for status, number in _STATUS.items()}

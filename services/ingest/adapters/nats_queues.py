@@ -3,6 +3,7 @@ told from a waiting one by asking the server for the subject's message. FORGET h
 the services that keep copies of it: the logs of runs quote what they found."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime
 
 from kit.access.tokens import TokenSigner, TokenVerifier
@@ -10,8 +11,9 @@ from kit.forgetting import ForgetQueue, ForgetRequest, Source
 from kit.jetstream import Nats, WorkQueue
 from kit.jetstream.backlog import Backlog
 from kit.jetstream.reading import last_position
+from kit.jetstream.turns import bulk_lane
 from services.ingest.documents import records
-from services.ingest.documents.models import IngestJob
+from services.ingest.documents.models import IngestJob, Lane
 from services.ingest.state import JOBS
 
 
@@ -30,7 +32,12 @@ class NatsJobQueue:
         await self.queue.publish(_suffix(job), records.encode_job(job), job_id=job.revision_id)
 
     async def has_job(self, job: IngestJob) -> bool:
-        return await last_position(self._nats, JOBS.stream, f"{JOBS.subject}.{_suffix(job)}") > 0
+        """In either lane: a version before lanes knows one only, and a record may have been rewritten by it."""
+        for lane in Lane:
+            subject = f"{JOBS.subject}.{_suffix(replace(job, lane=lane))}"
+            if await last_position(self._nats, JOBS.stream, subject) > 0:
+                return True
+        return False
 
     async def backlog(self) -> Backlog:
         return await self.queue.backlog()
@@ -54,4 +61,5 @@ class NatsForgetting:
 
 
 def _suffix(job: IngestJob) -> str:
-    return f"{job.tenant_id}.{job.document_id}.{job.revision_id}"
+    lane = bulk_lane(job.tenant_id) if job.lane is Lane.BULK else job.tenant_id
+    return f"{lane}.{job.document_id}.{job.revision_id}"

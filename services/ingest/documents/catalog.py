@@ -39,10 +39,14 @@ class Catalog:
         again: bool = False,
     ) -> Collection:
         """Makes a collection of the caller's; without an id one is made from the name. Where that is taken by a collection which
-        the caller cannot see, the id ends in "-" and `free_mark`. `again`: one of the caller's that is there may be what an earlier
-        attempt made, and is answered. Raises CollectionExists, BadName."""
+        the caller cannot see, or the name has nothing that an id may hold, the id ends in "-" and `free_mark`. `again`: one of the
+        caller's that is there may be what an earlier attempt made, and is answered. Raises CollectionExists, BadName."""
         name = _clean(name)
         wanted = naming.collection_id(collection_id) if collection_id else naming.collection_id_from(name)
+        if not wanted and name and free_mark:
+            wanted = naming.marked_id("collection", free_mark)
+        if not wanted:
+            raise BadName("a new collection needs a name or an id; give one of them")
         made = Collection(caller.tenant_id, wanted, name or wanted, self._now(), caller.subject, visibility)
         try:
             return await self._make(caller, made, again)

@@ -15,6 +15,7 @@ from services.ingest.documents.models import (
     Document,
     Failure,
     IngestJob,
+    Lane,
     Report,
     Revision,
     Status,
@@ -118,6 +119,7 @@ def create(
     metadata: Mapping[str, str],
     revision_id: str,
     now: datetime,
+    lane: Lane = Lane.INTERACTIVE,
 ) -> Document:
     """A new document with its first revision to be made."""
     return Document(
@@ -131,7 +133,7 @@ def create(
         content=content,
         revision_count=1,
         metadata=dict(metadata),
-        pending=Revision(revision_id, 1, content),
+        pending=Revision(revision_id, 1, content, lane),
     )
 
 
@@ -148,6 +150,7 @@ def revise(
     *,
     above: int = 0,
     metadata: Mapping[str, str] | None = None,
+    lane: Lane = Lane.INTERACTIVE,
 ) -> Document:
     """A new revision is to be made, numbered higher than all of the document's own and than `above`."""
     number = max(document.revision_count, above) + 1
@@ -158,7 +161,7 @@ def revise(
         content=content,
         metadata=document.metadata if metadata is None else dict(metadata),
         revision_count=number,
-        pending=Revision(revision_id, number, content),
+        pending=Revision(revision_id, number, content, lane),
         status=Status.QUEUED,
         stage="",
         progress=0.0,
@@ -237,7 +240,7 @@ def is_current(stored: StoredDocument | None, job: IngestJob) -> bool:
 def job_of(document: Document) -> IngestJob:
     """The job that makes a document's pending revision."""
     assert document.pending is not None
-    return IngestJob(document.tenant_id, document.document_id, document.pending.revision_id)
+    return IngestJob(document.tenant_id, document.document_id, document.pending.revision_id, document.pending.lane)
 
 
 def _moved(move: Move, document: Document, now: datetime, **changes: Any) -> Document:

@@ -30,6 +30,13 @@ class Content:
     media_type: str
 
 
+class Lane(StrEnum):
+    """Where a job waits among its tenant's. The lanes take turns, so that one upload by hand does not wait behind an import."""
+
+    INTERACTIVE = "interactive"
+    BULK = "bulk"
+
+
 @dataclass(frozen=True)
 class Revision:
     """One reading of a file: fixed when its job is queued, so that a redelivered job rewrites the same revision."""
@@ -38,6 +45,7 @@ class Revision:
     number: int
     """Order of the revisions of one document, from 1."""
     content: Content
+    lane: Lane = Lane.INTERACTIVE
 
 
 @dataclass(frozen=True)
@@ -115,6 +123,11 @@ class Document:
     newer_fields: Mapping[str, Any] = field(default_factory=dict)
     """What a newer version wrote that this one does not know, as JSON; written back with every change."""
 
+    @property
+    def lane(self) -> Lane:
+        """Of the pending revision."""
+        return self.pending.lane if self.pending else Lane.INTERACTIVE
+
 
 @dataclass(frozen=True)
 class StoredDocument:
@@ -169,6 +182,7 @@ class IngestJob:
     tenant_id: str
     document_id: str
     revision_id: str
+    lane: Lane = Lane.INTERACTIVE
 
 
 @dataclass(frozen=True)

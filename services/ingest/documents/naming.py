@@ -69,12 +69,10 @@ def marked_id(collection_id: str, mark: str) -> str:
 
 
 def collection_id_from(name: str) -> str:
-    """An id made from a name for people: "Annual Reports 2024" becomes "annual-reports-2024"."""
+    """An id made from a name for people: "Annual Reports 2024" becomes "annual-reports-2024". Empty where the name has no letter or
+    digit of ASCII."""
     plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
-    made = re.sub(r"[^a-z0-9_]+", "-", plain).strip("-_")[:64]
-    if not made:
-        raise BadName(f"no id can be made from the name {name[:80]!r}; give a collection_id")
-    return made
+    return re.sub(r"[^a-z0-9_]+", "-", plain).strip("-_")[:64]
 
 
 def is_document_id(raw: str) -> bool:

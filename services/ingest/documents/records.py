@@ -19,6 +19,7 @@ from services.ingest.documents.models import (
     Document,
     Failure,
     IngestJob,
+    Lane,
     Report,
     Revision,
     Status,
@@ -113,7 +114,14 @@ def _content(value: dict[str, Any]) -> Content:
 
 
 def _revision(value: dict[str, Any] | None) -> Revision | None:
-    return Revision(value["revision_id"], value["number"], _content(value["content"])) if value else None
+    if not value:
+        return None
+    return Revision(value["revision_id"], value["number"], _content(value["content"]), _lane(value))
+
+
+def _lane(value: Mapping[str, Any]) -> Lane:
+    """A lane that only a newer version knows is read as the ordinary one: it decides the order and nothing else."""
+    return Lane.BULK if value.get("lane") == Lane.BULK else Lane.INTERACTIVE
 
 
 def _tries(value: dict[str, Any] | None) -> Tries:
@@ -154,7 +162,8 @@ def decode_dead_letter(data: bytes) -> DeadLetter:
 def decode_job(data: bytes) -> IngestJob:
     """Raises Unreadable."""
     with _readable():
-        return _of_right_types(_plain(IngestJob, json.loads(data)))
+        value = json.loads(data)
+        return _of_right_types(_plain(IngestJob, {**value, "lane": _lane(value)}))
 
 
 @contextmanager

@@ -6,7 +6,7 @@ from datetime import datetime
 from kit.errors import Aborted
 from services.ingest.documents import life, naming
 from services.ingest.documents.access import Check, no_document
-from services.ingest.documents.models import Document, IngestJob, Status
+from services.ingest.documents.models import Document, IngestJob, Lane, Status
 from services.ingest.ports import DocumentStore, JobQueue
 
 
@@ -26,11 +26,13 @@ class Reviser:
         if document.pending:
             await self._jobs.publish(life.job_of(document))
 
-    async def reindex(self, tenant_id: str, document_id: str, check: Check | None = None) -> Document:
+    async def reindex(
+        self, tenant_id: str, document_id: str, check: Check | None = None, lane: Lane = Lane.INTERACTIVE
+    ) -> Document:
         """Queues a fresh revision of the stored file; one that is still being made is fresh already. Raises DocumentNotFound, and
         what `check` raises for the document: where a caller asks, that they may."""
         return await self._renew(
-            tenant_id, document_id, unless=lambda document: document.pending is not None, check=check
+            tenant_id, document_id, unless=lambda document: document.pending is not None, check=check, lane=lane
         )
 
     async def supersede(self, job: IngestJob, above: int) -> Document:
@@ -40,6 +42,7 @@ class Reviser:
             job.document_id,
             unless=lambda document: document.pending is None or document.pending.revision_id != job.revision_id,
             above=above,
+            lane=job.lane,
         )
 
     async def repair(self, tenant_id: str, document_id: str, revision_id: str, above: int) -> Document:
@@ -51,6 +54,7 @@ class Reviser:
                 document.pending is not None or document.active is None or document.active.revision_id != revision_id
             ),
             above=above,
+            lane=Lane.BULK,
         )
 
     async def _renew(
@@ -61,6 +65,7 @@ class Reviser:
         unless: Callable[[Document], bool],
         above: int = 0,
         check: Check | None = None,
+        lane: Lane,
     ) -> Document:
         """Raises DocumentNotFound, WrittenByNewerVersion."""
         naming.check_document_id(document_id)
@@ -72,7 +77,7 @@ class Reviser:
             if check is not None:
                 await check(document)
             if document.status is Status.UNKNOWN or not unless(document):
-                document = life.revise(document, document.content, self._new_id(), self._now(), above=above)
+                document = life.revise(document, document.content, self._new_id(), self._now(), above=above, lane=lane)
                 try:
                     await self._documents.update(document, stored.version)
                 except Aborted:

@@ -22,7 +22,8 @@ from services.ingest.documents import life, naming
 from services.ingest.documents.catalog import Catalog
 from services.ingest.documents.deletion import Deletion, file_lease
 from services.ingest.documents.file_users import files_of
-from services.ingest.documents.models import Content, Document, Status, StoredDocument
+from services.ingest.documents.lanes import LaneChoice
+from services.ingest.documents.models import Content, Document, Lane, Status, StoredDocument
 from services.ingest.documents.revising import Reviser
 from services.ingest.errors import CollectionNotFound, DocumentNotFound, UploadCorrupt
 from services.ingest.ports import DocumentStore, FileStore, Keys, Leases
@@ -47,6 +48,8 @@ class Upload:
     idempotency_key: str = ""
     encoding: str = ""
     """Of a text, as the sender names it; empty when unknown."""
+    lane: Lane | None = None
+    """None: what the sender's other uploads suggest."""
 
     def content_with(self, sha256: str) -> bytes:
         """What has to be the same in another upload with the same idempotency key."""
@@ -79,6 +82,7 @@ class Uploads:
         limits: Limits,
         now: Callable[[], datetime],
         new_id: Callable[[], str],
+        lanes: LaneChoice,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._documents = documents
@@ -92,6 +96,7 @@ class Uploads:
         self._limits = limits
         self._now = now
         self._new_id = new_id
+        self._lanes = lanes
         self._sleep = sleep
 
     async def upload(self, caller: Principal, upload: Upload, data: AsyncIterator[bytes]) -> Document:
@@ -102,6 +107,7 @@ class Uploads:
         )
         charset = naming.checked_encoding(upload.encoding)
         await self._catalog.get_to_change(caller, upload.collection_id)
+        upload = replace(upload, lane=self._lanes.choose(caller, upload.collection_id, upload.lane))
         limits = self._limits
         if upload.size_bytes > limits.file_bytes:
             raise too_large(upload.name, limits.file_bytes)
@@ -180,7 +186,8 @@ class Uploads:
         is_same = old.content == content and old.metadata == upload.metadata
         if is_same and old.status not in (Status.FAILED, Status.UNKNOWN):
             return old, ""
-        revised = life.revise(old, content, self._new_id(), self._now(), metadata=upload.metadata)
+        lane = upload.lane or Lane.INTERACTIVE
+        revised = life.revise(old, content, self._new_id(), self._now(), metadata=upload.metadata, lane=lane)
         await self._documents.update(revised, stored.version)
         unused = files_of(old) - files_of(revised)
         return revised, unused.pop() if unused else ""
@@ -195,6 +202,7 @@ class Uploads:
             upload.metadata,
             self._new_id(),
             self._now(),
+            upload.lane or Lane.INTERACTIVE,
         )
 
     async def _check_collection_survived(self, document: Document) -> None:

@@ -9,7 +9,7 @@ import structlog
 from kit.access.principal import Principal
 from services.ingest.documents import naming
 from services.ingest.documents.access import Access, not_yours
-from services.ingest.documents.models import DeadLetter, Document, Status
+from services.ingest.documents.models import DeadLetter, Document, Lane, Status
 from services.ingest.documents.paging import age, decode_token, encode_token, page_length
 from services.ingest.documents.revising import Reviser
 from services.ingest.errors import DeadLetterNotFound, RecordUnreadable, WrittenByNewerVersion
@@ -73,7 +73,7 @@ class DeadLetters:
             )
         if not await self._access.changes(caller, letter.collection_id):
             raise not_yours(letter.collection_id)
-        return await self._requeue(letter)
+        return await self._requeue(letter, Lane.INTERACTIVE)
 
     async def requeue_all(self, caller: Principal, collection_id: str, reason: str) -> BulkOutcome:
         """Queues the letters of a collection and reason again, all when these are empty, a few hundred a call. Letters of
@@ -118,12 +118,12 @@ class DeadLetters:
     async def _requeue_or_leave(self, letter: DeadLetter) -> RequeueOutcome | None:
         """None when the document is one that this version cannot change: its letter stays, and the others get their turn."""
         try:
-            return (await self._requeue(letter))[0]
+            return (await self._requeue(letter, Lane.BULK))[0]
         except (RecordUnreadable, WrittenByNewerVersion) as error:
             _log.warning("dead_letter_not_requeued", document_id=letter.document_id, error=error.message)
             return None
 
-    async def _requeue(self, letter: DeadLetter) -> tuple[RequeueOutcome, Document | None]:
+    async def _requeue(self, letter: DeadLetter, lane: Lane) -> tuple[RequeueOutcome, Document | None]:
         stored = await self._records.get(letter.tenant_id, letter.document_id)
         document = stored.document if stored and stored.document.status is not Status.DELETED else None
         if letter.requeued_at is not None:
@@ -132,7 +132,7 @@ class DeadLetters:
         if passed_by is not None:
             await self._letters.delete(letter)
             return passed_by, document
-        queued = await self._reviser.reindex(letter.tenant_id, letter.document_id)
+        queued = await self._reviser.reindex(letter.tenant_id, letter.document_id, lane=lane)
         await self._letters.put(replace(letter, requeued_at=self._now()))
         return RequeueOutcome.REQUEUED, queued
 

@@ -56,10 +56,10 @@ class BatchEmbedder:
         async def work() -> None:
             for batch in waiting:  # shared: each batch is taken once
                 size = sum(chunks[i].token_count for i in batch)
-                async with self._shares.hold(document.tenant_id, document.document_id, size):
+                async with self._shares.hold(document.tenant_id, document.document_id, size, document.lane):
                     texts = [chunks[i].embedded_text for i in batch]
                     if len(batches) == 1 and size <= self._shared_calls.max_tokens:
-                        call = partial(self._shared_calls.embed, document.tenant_id, texts, size)
+                        call = partial(self._shared_calls.embed, (document.tenant_id, document.lane), texts, size)
                     else:
                         call = partial(self._embedder.embed, texts)
                     vectors = await self._batch(call, len(texts), model)

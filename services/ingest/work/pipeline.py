@@ -198,7 +198,8 @@ class Pipeline:
         """Sends the chunks to the index, once there is memory for the largest of their batches. That, and each wait for the index,
         may take longer than the lease lasts, and the call may make them visible."""
         document, revision, chunks = tracker.document, tracker.revision, made.prepared.chunks
-        async with self._memory.hold(document.tenant_id, document.document_id, made.largest_batch_bytes):
+        size = made.largest_batch_bytes
+        async with self._memory.hold(document.tenant_id, document.document_id, size, document.lane):
             lease.check()
             return await self._index.index(
                 document,

@@ -72,7 +72,7 @@ class ChangeEmbedder:
             async def work() -> None:
                 for start, stop in windows:  # shared: each window is taken once
                     size = memory_bytes(prepared.chunks, start, stop)
-                    async with self._memory.hold(document.tenant_id, document.document_id, size):
+                    async with self._memory.hold(document.tenant_id, document.document_id, size, document.lane):
                         chunks = await prepared.chunks.read(start, stop)
                         rows, report = await self._window(document, chunks, model, known, on_tokens)
                         await vectors.write(start, rows)

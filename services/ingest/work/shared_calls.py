@@ -12,16 +12,21 @@ import structlog
 
 from kit.errors import Cancelled, DeadlineExceeded, ResourceExhausted, Unavailable
 from kit.telemetry import continued_span, current_traceparent
+from services.ingest.documents.models import Lane
 from services.ingest.errors import BadVectors
 from services.ingest.ports import Embedder, Vectors
 
 _SHARED_TOKENS = 512
 """Of one call, at most: what the model server computes as one batch on a CPU, and therefore ahead of a large document's texts."""
 _CALLS_AT_ONCE = 4
-"""Of one tenant. The model server computes two batches at a time and has the next ones at hand; further texts gather meanwhile."""
+"""Of one tenant and lane. The model server computes two batches at a time and has the next ones at hand; further texts gather
+meanwhile."""
 
 _PASSING = (Unavailable, ResourceExhausted, Cancelled, DeadlineExceeded)
 """Errors that say nothing about the texts."""
+
+_Key = tuple[str, Lane]
+"""Tenant and lane."""
 
 Embedded = tuple[Vectors, str]
 """Vectors in the order of the texts, and the model that made them."""
@@ -40,8 +45,8 @@ class _Part:
 
 
 @dataclass(eq=False)
-class _Lane:
-    """One tenant's parts that wait, and calls under way."""
+class _Group:
+    """The parts of one tenant and lane that wait, and calls under way."""
 
     waiting: deque[_Part] = field(default_factory=deque)
     calls: "dict[asyncio.Task[None], list[_Part]]" = field(default_factory=dict)
@@ -61,45 +66,45 @@ class _Lane:
 
 class SharedCalls:
     """Embeds. Nobody waits for a call to fill: while some calls are under way, what arrives gathers for the next. Calls are one
-    tenant's, in whose name they are made."""
+    tenant's, in whose name they are made, and one lane's."""
 
     def __init__(self, embedder: Embedder, *, batch_tokens: int, batch_texts: int) -> None:
         self.max_tokens = min(_SHARED_TOKENS, batch_tokens)
         self._max_texts = batch_texts
         self._embedder = embedder
-        self._lanes: dict[str, _Lane] = {}
+        self._groups: dict[_Key, _Group] = {}
 
-    async def embed(self, tenant_id: str, texts: Sequence[str], token_count: int) -> Embedded:
+    async def embed(self, key: _Key, texts: Sequence[str], token_count: int) -> Embedded:
         """Raises what the embedder raises for these texts. Other documents' texts and cancellations do no harm."""
-        lane = self._lanes.setdefault(tenant_id, _Lane())
+        group = self._groups.setdefault(key, _Group())
         answer = asyncio.get_running_loop().create_future()
         part = _Part(texts, token_count, answer, contextvars.copy_context(), current_traceparent())
-        lane.waiting.append(part)
-        self._start(tenant_id, lane)
+        group.waiting.append(part)
+        self._start(key, group)
         try:
             return await part.answer
         finally:
-            self._leave(lane, part)
+            self._leave(group, part)
 
-    def _start(self, tenant_id: str, lane: _Lane) -> None:
-        while lane.waiting and len(lane.calls) < _CALLS_AT_ONCE:
-            parts = lane.take(self.max_tokens, self._max_texts)
+    def _start(self, key: _Key, group: _Group) -> None:
+        while group.waiting and len(group.calls) < _CALLS_AT_ONCE:
+            parts = group.take(self.max_tokens, self._max_texts)
             task = asyncio.create_task(self._traced(parts), context=parts[0].context)
-            lane.calls[task] = parts
-            task.add_done_callback(lambda ended: self._ended(tenant_id, lane, ended))
-        if not lane.calls:
-            self._lanes.pop(tenant_id, None)
+            group.calls[task] = parts
+            task.add_done_callback(lambda ended: self._ended(key, group, ended))
+        if not group.calls:
+            self._groups.pop(key, None)
 
-    def _ended(self, tenant_id: str, lane: _Lane, task: "asyncio.Task[None]") -> None:
-        for part in lane.calls.pop(task):
+    def _ended(self, key: _Key, group: _Group, task: "asyncio.Task[None]") -> None:
+        for part in group.calls.pop(task):
             part.answer.cancel()  # where the call was cancelled
-        self._start(tenant_id, lane)
+        self._start(key, group)
 
-    def _leave(self, lane: _Lane, part: _Part) -> None:
+    def _leave(self, group: _Group, part: _Part) -> None:
         """Ends a call that nobody waits for any more."""
-        if part in lane.waiting:
-            lane.waiting.remove(part)
-        for task, parts in lane.calls.items():
+        if part in group.waiting:
+            group.waiting.remove(part)
+        for task, parts in group.calls.items():
             if part in parts and all(each.answer.done() for each in parts):
                 task.cancel()
 

@@ -82,6 +82,12 @@ def reason(body: bytes) -> str:
     return str(json.loads(body)["reason"])
 
 
+async def test_probe_that_speaks_http_1_0_and_names_no_host_is_answered(live: Live) -> None:
+    async with live() as http, connected(http) as client:
+        await client.send(b"GET /livez HTTP/1.0\r\n\r\n")
+        assert (await client.answer())[0] == 200
+
+
 @pytest.mark.parametrize("sent", [b"G", b"GET /livez HTTP/1.1\r\nHost: localhost\r\nX-A: "])
 async def test_head_that_does_not_end_is_refused(live: Live, monkeypatch: pytest.MonkeyPatch, sent: bytes) -> None:
     hurry(monkeypatch, "head")

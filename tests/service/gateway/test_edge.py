@@ -32,6 +32,12 @@ async def test_foreign_names_are_refused_against_dns_rebinding(client: httpx.Asy
         assert (answer.status_code, answer.json()["reason"]) == (403, "HOST_NOT_ALLOWED")
 
 
+@pytest.mark.parametrize("path", ["/livez", "/readyz"])
+async def test_health_is_told_without_its_body(client: httpx.AsyncClient, path: str) -> None:
+    whole, head = await client.get(path), await client.head(path)
+    assert (head.status_code, head.content) == (whole.status_code, b"")
+
+
 async def test_configured_host_is_answered(settings: Settings) -> None:
     async with in_process(settings(allowed_hosts="groundwork.lan, other.lan")) as client:
         assert (await client.get("/livez", headers={"Host": "Groundwork.lan:8080"})).status_code == 200

@@ -170,6 +170,42 @@ def test_a_folder_is_ingested_hidden_files_skipped_and_failures_told(
     assert len(server.asked("POST")) == 3
 
 
+def test_what_is_said_of_a_document_is_printed_and_progress_comes_by_lines_without_a_terminal(
+    server: FakeServer, groundwork: Command, tmp_path: Path
+) -> None:
+    (tmp_path / "a.txt").write_text("a")
+    ready = {**_document("a", "ready", "2026-01-02T00:00:00.000Z"), "report": {"warnings": ["page 3 has no text"]}}
+    server.on(
+        "POST", "/v1/collections/default/documents", lambda http: http.json({"document": _document("a", "queued")}, 202)
+    )
+    server.on("GET", "/v1/events", lambda http: http.stream(event("document", ready)))
+    server.on("GET", "/v1/documents/a", lambda http: http.json(ready))
+    result = groundwork("ingest", str(tmp_path / "a.txt"))
+    assert result.exit_code == 0
+    assert "page 3 has no text" in result.stdout
+    assert "1 of 1 uploaded, 1 ready, 0 failed" in result.stderr
+    told = json.loads(groundwork("ingest", str(tmp_path / "a.txt"), "--json").stdout)
+    assert told["documents"][0]["warnings"] == ["page 3 has no text"]
+
+
+@pytest.mark.parametrize(("count", "lane"), [(1, b"interactive"), (21, b"bulk")])
+def test_many_files_are_sent_as_an_import_with_the_encoding_that_was_named(
+    server: FakeServer, groundwork: Command, tmp_path: Path, count: int, lane: bytes
+) -> None:
+    for number in range(count):
+        (tmp_path / f"{number}.txt").write_text("a")
+    server.on(
+        "POST", "/v1/collections/default/documents", lambda http: http.json({"document": _document("a", "queued")}, 202)
+    )
+    groundwork("ingest", "--no-wait", "--encoding", "iso-8859-2", str(tmp_path))
+    bodies = [body for method, _, body in server.requests if method == "POST"]
+    assert len(bodies) == count
+    for body in bodies:
+        fields, _, _ = body.partition(b'name="file"')
+        assert lane in fields
+        assert b"iso-8859-2" in fields
+
+
 def test_documents_are_followed_by_polling_where_the_event_stream_does_not_work(
     server: FakeServer, groundwork: Command, tmp_path: Path
 ) -> None:

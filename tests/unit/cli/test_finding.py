@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import os
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -53,6 +57,37 @@ def test_folders_of_the_same_name_are_told_apart_with_all_their_files(tree: Path
 
 def test_a_file_found_twice_is_sent_once(tree: Path) -> None:
     assert _names(tree / "two", tree / "two/docs/README.md") == ["two/docs/README.md"]
+
+
+@pytest.mark.skipif(sys.platform == "darwin", reason="its file systems hold no such names")
+def test_a_file_whose_name_is_no_text_is_reported_and_the_others_are_sent(
+    tmp_path: Path, server: FakeServer, groundwork: Command
+) -> None:
+    (tmp_path / "b.md").write_text("y")
+    (tmp_path / os.fsdecode(b"caf\xe9.txt")).write_text("x")
+    document = {"id": "a", "status": "queued", "updated_at": "2026-01-01T00:00:00.000Z"}
+    server.on("POST", "/v1/collections/default/documents", lambda http: http.json({"document": document}, 202))
+    result = groundwork("ingest", "--no-wait", "--json", str(tmp_path))
+    assert result.exit_code == 1
+    assert len(server.asked("POST")) == 1
+    told = {each["path"].rpartition("/")[2]: each["error"] for each in json.loads(result.stdout)["documents"]}
+    assert told.pop("b.md") is None
+    assert "rename" in told["caf\\xe9.txt"]["message"]
+
+
+def test_a_folder_that_cannot_be_looked_into_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a.md").write_text("x")
+    scandir = os.scandir
+    (tmp_path / "locked").mkdir()
+
+    def refusing(path: str) -> Any:
+        if str(path).endswith("locked"):
+            raise PermissionError(13, "Permission denied", str(path))
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", refusing)
+    found = {file.name.rpartition("/")[2]: file.problem for file in find_files([tmp_path])}
+    assert found == {"a.md": "", "locked": "Permission denied"}
 
 
 def test_the_name_is_sent_with_its_folders(tree: Path, server: FakeServer, groundwork: Command) -> None:

@@ -98,9 +98,43 @@ async def test_file_names_are_read_as_browsers_write_them(sent: str, meant: str)
     assert form.file_name == meant
 
 
+@pytest.mark.parametrize("lane", ["interactive", "bulk"])
+async def test_lane_of_the_upload_comes_before_the_file(lane: str) -> None:
+    head = f'--{BOUNDARY}\r\nContent-Disposition: form-data; name="lane"\r\n\r\n{lane}\r\n'.encode()
+    form = form_of(head + body_of(b"words"))
+    await form.open()
+    assert form.lane == lane
+
+
+async def test_unknown_lane_is_refused_with_those_that_there_are() -> None:
+    head = f'--{BOUNDARY}\r\nContent-Disposition: form-data; name="lane"\r\n\r\nfast\r\n'.encode()
+    with pytest.raises(BadForm, match="interactive, bulk"):
+        await form_of(head + body_of(b"words")).open()
+
+
 async def test_encoding_of_the_file_comes_before_it() -> None:
     head = f'--{BOUNDARY}\r\nContent-Disposition: form-data; name="encoding"\r\n\r\niso-8859-2\r\n'.encode()
     form = form_of(head + body_of(b"words"))
     await form.open()
     assert form.encoding == "iso-8859-2"
     assert [piece async for piece in form.pieces()] == [b"words"]
+
+
+@pytest.mark.parametrize(
+    ("parameters", "name"),
+    [
+        ("filename=\"=?utf-8?B?5oql5ZGKLnR4dA==?=\"; filename*=UTF-8''%E6%8A%A5%E5%91%8A.txt", "报告.txt"),
+        ("filename*=UTF-8''%E6%8A%A5%E5%91%8A.txt", "报告.txt"),
+        ("filename*=iso-8859-1'de'Gr%FC%DFe.txt; filename=x.txt", "Grüße.txt"),
+        ('filename="=?utf-8?B?5oql5ZGKLnR4dA==?="', "报告.txt"),
+        ('filename="=?iso-8859-1?Q?Gr=FC=DFe.txt?="', "Grüße.txt"),
+        ("filename=\"a; filename*=UTF-8''b.txt\"", "a; filename*=UTF-8''b.txt"),
+        ("filename=\"plain.txt\"; filename*=no-such-charset''%FF", "plain.txt"),
+        ('filename="why =?.txt"', "why =?.txt"),
+    ],
+)
+async def test_file_name_is_read_as_its_sender_wrote_it(parameters: str, name: str) -> None:
+    head = f'--{BOUNDARY}\r\nContent-Disposition: form-data; name="file"; {parameters}\r\n\r\n'
+    form = form_of(head.encode() + f"words\r\n--{BOUNDARY}--\r\n".encode())
+    await form.open()
+    assert form.file_name == name

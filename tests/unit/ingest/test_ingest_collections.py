@@ -35,8 +35,15 @@ async def test_default_collection_exists_unmade_and_cannot_be_removed(world: Wor
 async def test_collection_id_is_made_from_its_name(world: World) -> None:
     made = await world.catalog.create(ANN, "", "Annual Reports 2024 (Draft)")
     assert (made.collection_id, made.name) == ("annual-reports-2024-draft", "Annual Reports 2024 (Draft)")
+
+
+async def test_name_that_holds_nothing_of_an_id_gets_one_of_its_own(world: World) -> None:
+    first = await world.catalog.create(ANN, "", "合同", free_mark="1a2b3c4d")
+    second = await world.catalog.create(ANN, "", "報告", free_mark="5e6f7a8b")
+    assert first.collection_id != second.collection_id
+    assert [(await world.catalog.get(ANN, each.collection_id)).name for each in (first, second)] == ["合同", "報告"]
     with pytest.raises(BadName):
-        await world.catalog.create(ANN, "", "報告")
+        await world.catalog.create(ANN, "", "", free_mark="1a2b3c4d")
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from services.ingest.documents.models import Lane
 from services.ingest.fairness import FairShares
 
 
@@ -16,11 +17,11 @@ class Desk:
         self.gates: dict[str, asyncio.Event] = {}
         self.tasks: dict[str, asyncio.Task[None]] = {}
 
-    def ask(self, document: str, name: str, size: int = 1, tenant: str = "acme") -> None:
+    def ask(self, document: str, name: str, size: int = 1, tenant: str = "acme", lane: Lane = Lane.INTERACTIVE) -> None:
         self.gates[name] = asyncio.Event()
 
         async def hold() -> None:
-            async with self.shares.hold(tenant, document, size):
+            async with self.shares.hold(tenant, document, size, lane):
                 self.order.append(name)
                 await self.gates[name].wait()
 
@@ -142,3 +143,15 @@ async def test_many_small_ones_fit_where_one_large_one_does_and_do_not_pass_it()
     assert desk.order[6:] == ["note-5"]
     for name in ("note-2", "note-3", "note-4", "note-5", "book-0"):
         await desk.finish(name)
+
+
+async def test_single_upload_waits_for_one_turn_of_a_bulk_import_and_neither_stands_still() -> None:
+    desk = Desk(limit=1, per_document=1)
+    for n in range(4):
+        desk.ask(f"book-{n}", f"book-{n}", lane=Lane.BULK)
+    desk.ask("note-0", "note-0")
+    desk.ask("note-1", "note-1")
+    await settle()
+    for _ in range(6):
+        await desk.finish(desk.order[-1])
+    assert desk.order == ["book-0", "book-1", "note-0", "book-2", "note-1", "book-3"]

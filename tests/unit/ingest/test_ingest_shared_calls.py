@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from kit.errors import InvalidArgument, Unavailable
+from services.ingest.documents.models import Lane
 from services.ingest.ports import Vectors
 from services.ingest.work.shared_calls import SharedCalls
 from tests.unit.ingest.fakes import FakeEmbedder
@@ -43,7 +44,7 @@ class Documents:
         self.calls = SharedCalls(self.embedder, batch_tokens=max_tokens, batch_texts=max_texts)
 
     async def begin(self, *texts: str, tenant_id: str = "t", tokens: int = 10) -> "asyncio.Task[tuple[Vectors, str]]":
-        task = asyncio.create_task(self.calls.embed(tenant_id, texts, tokens))
+        task = asyncio.create_task(self.calls.embed((tenant_id, Lane.INTERACTIVE), texts, tokens))
         for _ in range(3):  # until it has come as far as it can
             await asyncio.sleep(0)
         return task

@@ -14,8 +14,9 @@ from kit.access.principal import ADMIN, Principal
 from services.ingest.documents.access import Access
 from services.ingest.documents.catalog import Catalog
 from services.ingest.documents.deletion import Deletion
+from services.ingest.documents.lanes import LaneChoice
 from services.ingest.documents.listing import Listing
-from services.ingest.documents.models import Document, IngestJob
+from services.ingest.documents.models import Document, IngestJob, Lane
 from services.ingest.documents.revising import Reviser
 from services.ingest.documents.upload import Limits, Upload, Uploads
 from services.ingest.fairness import FairShares
@@ -55,6 +56,7 @@ ADMINISTRATOR = Principal(TENANT, "root", frozenset({ADMIN}))
 IN_FLIGHT = 2
 """Calls of the embedder at once."""
 LIMIT_BYTES = 1024 * 1024
+BULK_AFTER = 3
 MEMORY_BYTES = 16 * 1024**2
 """For what documents in hand take."""
 
@@ -68,6 +70,9 @@ class Clock:
     def __call__(self) -> datetime:
         self.now += timedelta(seconds=1)
         return self.now
+
+    def seconds(self) -> float:
+        return self.now.timestamp()
 
 
 async def _no_sleep(_: float) -> None:
@@ -84,9 +89,11 @@ class MeteredShares(FairShares):
         self.waiting = 0
 
     @asynccontextmanager
-    async def hold(self, tenant_id: str, document_id: str, size: int) -> AsyncIterator[None]:
+    async def hold(
+        self, tenant_id: str, document_id: str, size: int, lane: Lane = Lane.INTERACTIVE
+    ) -> AsyncIterator[None]:
         self.waiting += 1
-        async with super().hold(tenant_id, document_id, size):
+        async with super().hold(tenant_id, document_id, size, lane):
             self.waiting -= 1
             self.held += size
             self.most = max(self.most, self.held)
@@ -132,6 +139,7 @@ class World:
             limits=Limits(LIMIT_BYTES, 5.0),
             now=self.clock,
             new_id=lambda: f"{next(numbers):032x}",
+            lanes=LaneChoice(BULK_AFTER, self.clock.seconds),
             sleep=_no_sleep,
         )
         self.memory = MeteredShares(MEMORY_BYTES, MEMORY_BYTES // 2)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kit.jetstream.turns import Turns
+from kit.jetstream.turns import Turns, bulk_lane
 
 
 class Clock:
@@ -94,3 +94,32 @@ def test_tenant_is_asked_when_its_job_is_to_come_back_and_a_little_longer(clock:
         else:
             clock.now += turns.wait_s(100.0)
     assert 3 < asked < 10
+
+
+def test_lanes_of_a_tenant_take_turns_and_count_as_one_tenant(clock: Clock) -> None:
+    turns = Turns(100, clock)
+    jobs = {bulk_lane("acme"): 1000, "acme": 2, "bee": 3}
+    turns.may_have(jobs)
+    order = [take(turns, jobs) for _ in range(7)]
+    assert order[:6:2] == [bulk_lane("acme"), "acme", bulk_lane("acme")]
+    assert order[1:6:2] == ["bee", "bee", "bee"], "a tenant with two lanes has one turn, as others do"
+    assert order[6] == "acme"
+
+
+def test_single_upload_finds_a_place_while_a_bulk_import_fills_the_tenants_share(clock: Clock) -> None:
+    turns = Turns(64, clock)
+    jobs = {bulk_lane("acme"): 1000}
+    turns.may_have(jobs)
+    held = 0
+    while take(turns, jobs) is not None:
+        held += 1
+    assert held == 40
+    jobs["acme"] = 100
+    turns.may_have(["acme"])
+    beside = 0
+    while take(turns, jobs) is not None:
+        beside += 1
+    assert beside == 8
+    jobs["bee"] = 1
+    turns.may_have(["bee"])
+    assert take(turns, jobs) == "bee", "and another tenant still finds one"

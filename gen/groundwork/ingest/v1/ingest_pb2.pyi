@@ -61,6 +61,30 @@ DOCUMENT_STATUS_UNKNOWN: DocumentStatus.ValueType  # 6
 """One that only a newer version of the service knows: seen during a rolling upgrade."""
 Global___DocumentStatus: _TypeAlias = DocumentStatus  # noqa: Y015
 
+class _UploadLane:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _UploadLaneEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_UploadLane.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    UPLOAD_LANE_UNSPECIFIED: _UploadLane.ValueType  # 0
+    """The service decides."""
+    UPLOAD_LANE_INTERACTIVE: _UploadLane.ValueType  # 1
+    """Somebody waits for it."""
+    UPLOAD_LANE_BULK: _UploadLane.ValueType  # 2
+    """One of many: an import."""
+
+class UploadLane(_UploadLane, metaclass=_UploadLaneEnumTypeWrapper):
+    """Where the job of an upload waits. The two lanes of a tenant take turns, so that neither waits for all of the other."""
+
+UPLOAD_LANE_UNSPECIFIED: UploadLane.ValueType  # 0
+"""The service decides."""
+UPLOAD_LANE_INTERACTIVE: UploadLane.ValueType  # 1
+"""Somebody waits for it."""
+UPLOAD_LANE_BULK: UploadLane.ValueType  # 2
+"""One of many: an import."""
+Global___UploadLane: _TypeAlias = UploadLane  # noqa: Y015
+
 class _CollectionVisibility:
     ValueType = _typing.NewType("ValueType", _builtins.int)
     V: _TypeAlias = ValueType  # noqa: Y015
@@ -462,6 +486,7 @@ class UploadHeader(_message.Message):
     METADATA_FIELD_NUMBER: _builtins.int
     IDEMPOTENCY_KEY_FIELD_NUMBER: _builtins.int
     ENCODING_FIELD_NUMBER: _builtins.int
+    LANE_FIELD_NUMBER: _builtins.int
     collection_id: _builtins.str
     """Collection; must exist."""
     name: _builtins.str
@@ -480,6 +505,10 @@ class UploadHeader(_message.Message):
     """Encoding of the file where it is text, as IANA or Python names it (iso-8859-2, windows-1250, koi8-r). Empty: it is found out.
     An unknown one is refused with BAD_UPLOAD.
     """
+    lane: Global___UploadLane.ValueType
+    """Where its job waits. Unspecified: bulk once the caller has sent the collection more than
+    INGEST_BULK_AFTER files within a minute, else interactive.
+    """
     @_builtins.property
     def metadata(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
         """Filterable fields for all chunks of this document."""
@@ -494,10 +523,11 @@ class UploadHeader(_message.Message):
         metadata: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
         idempotency_key: _builtins.str = ...,
         encoding: _builtins.str = ...,
+        lane: Global___UploadLane.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["collection_id", b"collection_id", "encoding", b"encoding", "idempotency_key", b"idempotency_key", "metadata", b"metadata", "name", b"name", "sha256", b"sha256", "size_bytes", b"size_bytes"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["collection_id", b"collection_id", "encoding", b"encoding", "idempotency_key", b"idempotency_key", "lane", b"lane", "metadata", b"metadata", "name", b"name", "sha256", b"sha256", "size_bytes", b"size_bytes"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
