@@ -104,11 +104,24 @@ def up(
             help="Run several processes of a service side by side, as `orchestrator=3,gateway=2`. Also GROUNDWORK_REPLICAS.",
         ),
     ] = None,
+    detach: Annotated[
+        bool, typer.Option("--detach", "-d", help="Return once it is ready; it goes on in the background until `stop`.")
+    ] = False,
 ) -> None:
     """Start everything on this machine. Ctrl-C stops it; the data stays."""
     from services.standalone import app as standalone  # noqa: PLC0415 - needed here only, and clients should start fast
+    from services.standalone import background  # noqa: PLC0415 - needed here only, and clients should start fast
 
-    raise typer.Exit(standalone.main(local_llm=llm == "local", replicas=replicas, program=program()))
+    begin = background.start if detach else standalone.main
+    raise typer.Exit(begin(local_llm=llm == "local", replicas=replicas, program=program()))
+
+
+@app.command()
+def stop() -> None:
+    """Stop the system that runs on this machine, however it was started, and wait for its end. The data stays."""
+    from services.standalone import background  # noqa: PLC0415 - needed here only, and clients should start fast
+
+    raise typer.Exit(background.stop())
 
 
 @app.command()

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
 
 from services.standalone.app import main
 
 if __name__ == "__main__":
-    sys.exit(main(local_llm="--llm=local" in sys.argv[1:]))
+    parser = argparse.ArgumentParser(prog="python -m services.standalone", description=__doc__)
+    parser.add_argument("--llm", choices=["local"])
+    parser.add_argument("--replicas")
+    parser.add_argument("--program", default="groundwork")
+    given = parser.parse_args()
+    sys.exit(main(local_llm=given.llm == "local", replicas=given.replicas, program=given.program))

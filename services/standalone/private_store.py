@@ -31,7 +31,7 @@ async def private_store(
     """Serves `store` for the block. Raises a StandaloneError when the server says that the data is damaged, takes too much until it
     is ready, or dies again and again. Beside `store` lie its configuration and its log while it runs."""
     rng = random.Random()  # noqa: S311 - spreads instances, hides nothing
-    port = choose_free_ports(1, rng, reserved=0)[0]
+    port = choose_free_ports(1, rng, reserved=())[0]
     password = secrets.token_hex(16)
     config, log = store.with_name(f"{store.name}.conf"), store.with_name(f"{store.name}.log")
     write_private(config, _configuration(store, port, password))

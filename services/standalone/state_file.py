@@ -101,6 +101,8 @@ class RunningSystem:
     url: str
     nats_url: str
     services: Mapping[str, Mapping[str, Any]]
+    is_ready: bool = False
+    """Whether all of its processes have been ready."""
 
     def described(self) -> str:
         """One line for an operator."""
@@ -120,7 +122,8 @@ def read_running(path: Path) -> RunningSystem | None:
     try:
         state = json.loads(path.read_text("utf-8"))
         pid = int(state["supervisor_pid"])
-        found = RunningSystem(pid, str(state.get("url", "")), str(state["nats_url"]), state.get("services", {}))
+        services, is_ready = state.get("services", {}), bool(state.get("ready"))
+        found = RunningSystem(pid, str(state.get("url", "")), str(state["nats_url"]), services, is_ready)
     except (FileNotFoundError, ValueError, KeyError, TypeError):
         return None
     return found if is_in_use(path.parent) and psutil.pid_exists(pid) else None

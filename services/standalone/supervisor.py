@@ -8,7 +8,7 @@ from itertools import groupby
 
 from services.standalone.child import Child
 from services.standalone.disk import Disk
-from services.standalone.errors import StandaloneError
+from services.standalone.errors import PortLost, StandaloneError
 from services.standalone.models import ChildSpec, RestartPolicy
 from services.standalone.ports import Announcer, HealthProbe, LogSink
 
@@ -74,6 +74,11 @@ class Supervisor:
             return
         for child in self._started:
             child.kill()
+
+    @property
+    def lost_port(self) -> bool:
+        """Whether it ends because another program took a port of a child."""
+        return isinstance(self._hopeless, PortLost)
 
     async def restart(self, name: str, between: Callable[[], None]) -> None:
         """Ends a child, does something while it is away, and returns when it is ready again."""

@@ -110,9 +110,15 @@ class Installation:
         return self.drain_delay_s + self.drain_grace_s + STOP_MARGIN_S
 
 
-def ports_needed(installation: Installation) -> int:
-    """NATS, the language model, and a gRPC and an operations port for each process of the services."""
-    return 1 + int(installation.with_local_llm) + 2 * sum(_count(installation, name) for name in _service_names())
+def port_names(installation: Installation) -> list[str]:
+    """What ports are needed for: NATS, the language model, calls of and operations on each process of the services."""
+    instances = [
+        instance_name(service, number)
+        for service in _service_names()
+        for number in range(1, _count(installation, service) + 1)
+    ]
+    local_llm = [LOCAL_LLM] if installation.with_local_llm else []
+    return ["nats", *local_llm, *(f"{name} {use}" for name in instances for use in ("calls", "operations"))]
 
 
 def nats_url(installation: Installation, port: int, user: str) -> str:
@@ -131,7 +137,7 @@ def nats_configuration(store_dir: Path, port: int, passwords: Mapping[str, str],
 
 
 def build(installation: Installation, ports: list[int]) -> list[ChildSpec]:
-    """The children, in the order in which they are shown. ``ports`` as many as :func:`ports_needed`; NATS has the first."""
+    """The children, in the order in which they are shown. ``ports`` in the order of :func:`port_names`; NATS has the first."""
     free = iter(ports)
     nats_port = next(free)
     llm_port = next(free) if installation.with_local_llm else None
@@ -238,6 +244,7 @@ def nats_child(
         command=command,
         environment=dict(environment),
         probe=Probe(ProbeKind.NATS, LOOPBACK, port),
+        ports=(port,),
         damage_pattern=NATS_DAMAGE,
         damage_advice=damage_advice,
         write_failure_pattern=NATS_WRITE_FAILURE,
@@ -256,6 +263,7 @@ def _grpc_service(
         command=_python(service.module, *service.arguments),
         environment=environment,
         probe=Probe(ProbeKind.GRPC, LOOPBACK, instance.grpc_port),
+        ports=(instance.grpc_port, instance.ops_port),
         start_stage=SERVICES_START_STAGE,
         stop_stage=service.stop_stage,
         stop_grace_s=installation.stop_grace_s,
@@ -275,6 +283,7 @@ def _gateway(installation: Installation, instance: Instance, environment: dict[s
         },
         inherited_fds=(installation.listen_fd,),
         probe=Probe(ProbeKind.HTTP, LOOPBACK, instance.ops_port, "/readyz"),
+        ports=(instance.ops_port,),
         start_stage=SERVICES_START_STAGE,
         stop_stage=GATEWAY_STOP_STAGE,
         stop_grace_s=installation.stop_grace_s,
@@ -293,6 +302,7 @@ def _local_llm(installation: Installation, port: int) -> ChildSpec:
         command=_python("services.standalone.local_llm"),
         environment={**installation.inherited_environment, **own, "PYTHONUNBUFFERED": "1"},
         probe=Probe(ProbeKind.HTTP, LOOPBACK, port, "/health"),
+        ports=(port,),
         stop_stage=LOCAL_LLM_STOP_STAGE,
     )
 

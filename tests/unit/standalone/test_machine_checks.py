@@ -23,7 +23,14 @@ from services.standalone import app, topology
 from services.standalone.backoff import Backoff
 from services.standalone.data_dir import open_data_dir
 from services.standalone.errors import DataDirUnusable, PortTaken, StartRefused
-from services.standalone.free_ports import choose_free_ports, listen, require_loopback
+from services.standalone.free_ports import (
+    choose_free_ports,
+    choose_ports,
+    listen,
+    read_ports,
+    require_loopback,
+    write_ports,
+)
 from services.standalone.log_files import JsonLinesLog, readable, without_frames
 from services.standalone.models import RestartPolicy
 from services.standalone.settings import StandaloneSettings, gateway_environment, inherited_environment
@@ -109,7 +116,7 @@ def test_such_an_address_ends_the_start_before_anything_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(app, "keep_terminal_for_people", lambda: None)
-    port = choose_free_ports(1, random.Random(7), reserved=8080)[0]
+    port = choose_free_ports(1, random.Random(7), reserved={8080})[0]
     for name, value in {"HOST": "0.0.0.0", "PORT": str(port), "DATA_DIR": str(tmp_path / "data")}.items():
         monkeypatch.setenv(f"GROUNDWORK_{name}", value)
     assert app.main() == StartRefused.exit_code
@@ -122,7 +129,7 @@ def test_a_start_that_is_refused_for_the_machine_leaves_no_data_directory_behind
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], lacks: str
 ) -> None:
     monkeypatch.setattr(app, "keep_terminal_for_people", lambda: None)
-    free = choose_free_ports(1, random.Random(11), reserved=8080)[0]
+    free = choose_free_ports(1, random.Random(11), reserved={8080})[0]
     with listen("127.0.0.1", 0) as taken:
         port = taken.getsockname()[1] if lacks == "port" else free
         for name, value in {"PORT": str(port), "DATA_DIR": str(tmp_path / "data"), "MODELS_DIR": str(tmp_path)}.items():
@@ -146,22 +153,41 @@ def test_a_data_directory_in_use_is_told_rather_than_that_its_port_is_taken(
 
 
 def test_free_ports_are_different_and_below_the_range_of_outgoing_connections() -> None:
-    ports = choose_free_ports(20, random.Random(1), reserved=8080)
+    ports = choose_free_ports(20, random.Random(1), reserved={8080})
     assert len(set(ports)) == 20
     assert all(18_000 <= port < 32_000 for port in ports)
 
 
 def test_a_port_with_a_listener_is_not_chosen() -> None:
-    first = choose_free_ports(1, random.Random(3), reserved=8080)[0]
+    first = choose_free_ports(1, random.Random(3), reserved={8080})[0]
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", first))
         listener.listen()
-        assert first not in choose_free_ports(5, random.Random(3), reserved=8080)
+        assert first not in choose_free_ports(5, random.Random(3), reserved={8080})
 
 
 def test_the_public_port_is_not_given_to_a_service() -> None:
-    first, second = choose_free_ports(2, random.Random(5), reserved=8080)
-    assert choose_free_ports(1, random.Random(5), reserved=first) == [second]
+    first, second = choose_free_ports(2, random.Random(5), reserved={8080})
+    assert choose_free_ports(1, random.Random(5), reserved={first}) == [second]
+
+
+def test_ports_are_those_of_the_last_start_but_for_one_that_another_program_has(tmp_path: Path) -> None:
+    names = ["nats", "gateway operations", "memory operations"]
+    first = choose_ports(names, {}, random.Random(1), reserved=8080)
+    write_ports(tmp_path / "ports.json", first)
+    assert choose_ports(names, read_ports(tmp_path / "ports.json"), random.Random(2), reserved=8080) == first
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", first["gateway operations"]))
+        other.listen()
+        again = choose_ports([*names, "tools operations"], first, random.Random(2), reserved=8080)
+    assert {name for name in names if again[name] != first[name]} == {"gateway operations"}
+    assert len(set(again.values())) == 4
+
+
+@pytest.mark.parametrize("written", ["", "{", "[1]", '{"nats": "x"}', '{"nats": 80}'])
+def test_remembered_ports_that_cannot_be_used_are_forgotten(tmp_path: Path, written: str) -> None:
+    (tmp_path / "ports.json").write_text(written)
+    assert read_ports(tmp_path / "ports.json") == {}
 
 
 def test_backoff_doubles_up_to_its_maximum_and_a_healthy_minute_resets_it() -> None:
@@ -223,7 +249,7 @@ def _installation(tmp_path: Path, *, with_local_llm: bool) -> topology.Installat
 @pytest.mark.parametrize("with_local_llm", [False, True])
 def test_each_child_has_its_own_ports_and_knows_all_addresses(tmp_path: Path, with_local_llm: bool) -> None:
     installation = _installation(tmp_path, with_local_llm=with_local_llm)
-    ports = list(range(20_000, 20_000 + topology.ports_needed(installation)))
+    ports = list(range(20_000, 20_000 + len(topology.port_names(installation))))
     specs = {spec.name: spec for spec in topology.build(installation, ports)}
     environment = specs["orchestrator"].environment
     own = [
@@ -242,7 +268,7 @@ def test_each_child_has_its_own_ports_and_knows_all_addresses(tmp_path: Path, wi
 
 def test_a_service_is_told_its_own_secrets_alone(tmp_path: Path) -> None:
     installation = _installation(tmp_path, with_local_llm=True)
-    ports = list(range(20_000, 20_000 + topology.ports_needed(installation)))
+    ports = list(range(20_000, 20_000 + len(topology.port_names(installation))))
     for spec in topology.build(installation, ports):
         environment = spec.environment
         signs, stores = spec.name in SIGNERS, spec.name in USERS
@@ -267,13 +293,13 @@ def test_gateways_alone_are_told_the_bootstrap_key(tmp_path: Path, monkeypatch: 
         inherited_environment=inherited_environment(),
         gateway_environment=gateway_environment(),
     )
-    specs = topology.build(installation, list(range(20_000, 20_000 + topology.ports_needed(installation))))
+    specs = topology.build(installation, list(range(20_000, 20_000 + len(topology.port_names(installation)))))
     assert [spec.name for spec in specs if "correct-horse-battery-staple" in spec.environment.values()] == ["gateway"]
 
 
 def test_nothing_stops_before_those_who_ask_it(tmp_path: Path) -> None:
     installation = _installation(tmp_path, with_local_llm=True)
-    specs = topology.build(installation, list(range(20_000, 20_000 + topology.ports_needed(installation))))
+    specs = topology.build(installation, list(range(20_000, 20_000 + len(topology.port_names(installation)))))
     stage = {spec.name: spec.stop_stage for spec in specs}
     assert stage["gateway"] < stage["orchestrator"] < stage["ingest-worker"] < stage["retriever"] < stage["reranker"]
     assert max(stage.values()) == stage["nats"]
@@ -299,7 +325,7 @@ def test_what_is_acknowledged_is_synced_unless_somebody_chooses_otherwise(monkey
 
 def test_a_service_is_not_killed_before_its_drain_is_over(tmp_path: Path) -> None:
     installation = replace(_installation(tmp_path, with_local_llm=False), drain_delay_s=5.0, drain_grace_s=600.0)
-    ports = list(range(20_000, 20_000 + topology.ports_needed(installation)))
+    ports = list(range(20_000, 20_000 + len(topology.port_names(installation))))
     specs = [spec for spec in topology.build(installation, ports) if spec.name != "nats"]
     assert {spec.stop_grace_s for spec in specs} == {607.0}
     for spec in specs:

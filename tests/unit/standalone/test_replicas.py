@@ -40,7 +40,7 @@ def build(data_dir: Path, replicas: dict[str, int]) -> dict[str, ChildSpec]:
         drain_grace_s=30.0,
         inherited_environment={"PATH": "/bin"},
     )
-    ports = list(range(20_000, 20_000 + topology.ports_needed(installation)))
+    ports = list(range(20_000, 20_000 + len(topology.port_names(installation))))
     return {spec.name: spec for spec in topology.build(installation, ports)}
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from services.standalone.errors import ChildKeepsCrashing, DataDamaged, SettingsRefused, StartLimitReached
+from services.standalone.errors import ChildKeepsCrashing, DataDamaged, PortLost, SettingsRefused, StartLimitReached
 from services.standalone.models import ChildState, StartLimits
 from tests.unit.standalone.conftest import (
     DIES_SAYING,
@@ -91,6 +91,18 @@ async def test_a_child_that_ends_before_it_served_counts_as_dead(supervise: Supe
     async with supervise([spec("one", "pass", port=7)]) as running:
         with pytest.raises(ChildKeepsCrashing, match=r"one died 3 times"):
             await asyncio.wait_for(running.task, WAIT_S)
+
+
+async def test_a_child_whose_port_another_program_has_taken_ends_the_start_at_once(
+    supervise: Supervise, probe: FakeProbe
+) -> None:
+    probe.never = {7}
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        taken = replace(spec("one", "import sys; sys.exit(1)", port=7), ports=(other.getsockname()[1],))
+        async with supervise([taken]) as running:
+            with pytest.raises(PortLost, match="another program took port"):
+                await asyncio.wait_for(running.task, WAIT_S)
+            assert len(running.observed.of("one", ChildState.STARTING)) == 1
 
 
 async def test_an_open_file_is_handed_to_the_child_that_inherits_it_alone(supervise: Supervise, tmp_path: Path) -> None:
