@@ -10,7 +10,7 @@ import httpx
 from bench.corpus import Fact, make_documents
 from bench.report import Figure, Part
 from bench.uploading import ingest
-from cli.sse import read_events
+from cli.client.sse import read_events
 from evals.samples import Samples
 from evals.system import RunningSystem, running_system
 from evals.tables import Table

@@ -13,7 +13,7 @@ from bench.corpus import make_documents
 from bench.peer_environment import ask_peer
 from bench.report import Figure, Part
 from bench.uploading import ingest
-from cli.gateway import Gateway
+from cli.client.gateway import Gateway
 from evals.evaluation import Evaluation, Plan, evaluate
 from evals.files import as_text, write_files
 from evals.indexing import index

@@ -13,8 +13,8 @@ from groundwork.retriever.v1 import retriever_pb2_grpc as rpc
 from bench.report import Figure, Part
 from evals.samples import Samples
 from evals.tables import Table
+from kit.network.tls import CertificateSource
 from kit.rpc.channel import Channel
-from kit.rpc.tls import CertificateSource
 from kit.testing.certificates import Authority, CertificateFolder
 from kit.testing.harness import open_test_channel, running_servicer
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import httpx
 
-from cli.sse import Event, read_events
+from cli.client.sse import Event, read_events
 
 REQUEST_TIMEOUT_S = 120.0
 SETTLE_TIMEOUT_S = 300.0

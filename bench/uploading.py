@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 
 from bench.corpus import SampleDocument
-from cli.sse import read_events
+from cli.client.sse import read_events
 
 READY_TIMEOUT_S = 300.0
 UPLOADS_AT_ONCE = 4

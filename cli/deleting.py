@@ -5,9 +5,9 @@ from typing import Annotated
 
 import typer
 
+from cli.client.gateway import Gateway, in_path
+from cli.display.output import Output
 from cli.errors import UsageError, given
-from cli.gateway import Gateway, in_path
-from cli.output import Output
 
 GONE = "{} is gone"
 """Said where the server does not tell one that it deleted from one that was not there."""

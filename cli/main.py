@@ -8,34 +8,34 @@ from typing import Annotated, Literal
 
 import typer
 
-from cli.agents import agents
-from cli.answering import RunView
-from cli.approvals import approvals
-from cli.asking import Question
-from cli.chatting import chat
+from cli.client.asking import Question
+from cli.client.finding import find_files
+from cli.client.gateway import Gateway
+from cli.client.ingestion import Ingestion, ingest
+from cli.client.searching import SearchFusion, SearchRerank, SearchStrategy, metadata_of
 from cli.cluster import cluster
-from cli.collections import collections, where_else
-from cli.demo import demo
-from cli.documents import documents
-from cli.embedding import embedding
+from cli.commands.agents import agents
+from cli.commands.approvals import approvals
+from cli.commands.chatting import chat
+from cli.commands.collections import collections, where_else
+from cli.commands.demo import demo
+from cli.commands.documents import documents
+from cli.commands.embedding import embedding
+from cli.commands.jobs import jobs
+from cli.commands.models import models
+from cli.commands.runs import runs
+from cli.commands.threads import threads
+from cli.commands.tools import tools
+from cli.display.answering import RunView
+from cli.display.output import Output, ProgressLines, bar_state
 from cli.errors import REFUSED, UsageError, document_id, given, in_words
-from cli.finding import find_files
-from cli.gateway import Gateway
-from cli.ingestion import Ingestion, ingest
-from cli.jobs import jobs
-from cli.keys import keys
-from cli.models import models
-from cli.output import Output, ProgressLines, bar_state
+from cli.operating.keys import keys
+from cli.operating.signing_keys import signing_keys
+from cli.operating.store import backup, doctor, restore
 from cli.process import OneText, Program
 from cli.program import program
 from cli.running import WHERE, use_key
 from cli.running import run as run_connected
-from cli.runs import runs
-from cli.searching import SearchFusion, SearchRerank, SearchStrategy, metadata_of
-from cli.signing_keys import signing_keys
-from cli.store import backup, doctor, restore
-from cli.threads import threads
-from cli.tools import tools
 from kit.version import release
 
 app = typer.Typer(
@@ -136,7 +136,7 @@ def restart(
     Each is told to end, which it does once it has answered what it has in hand; the next has its turn when it is ready again.
     The message store goes on. Exit code 1 if a process does not come back.
     """
-    from services.standalone import restarting  # noqa: PLC0415 - needed here only, and clients should start fast
+    from services.standalone.supervising import restarting  # noqa: PLC0415 - needed here only, and clients should start fast
 
     raise typer.Exit(restarting.restart(services or []))
 

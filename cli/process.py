@@ -11,10 +11,10 @@ from typing import Any
 from pydantic import ValidationError
 from typer.core import TyperCommand, TyperGroup
 
+from cli.display.terminal import harmless
 from cli.program import program
 from cli.running import ASKS, WHERE, where
-from cli.terminal import harmless
-from kit.broken_pipe import reader_has_gone
+from kit.process.broken_pipe import reader_has_gone
 
 
 class Program(TyperGroup):

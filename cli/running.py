@@ -11,11 +11,11 @@ from typing import Any
 import typer
 from pydantic import ValidationError
 
+from cli.client.gateway import Gateway
+from cli.display.terminal import harmless
 from cli.errors import CliError, UsageError
-from cli.gateway import Gateway
 from cli.settings import CliSettings
-from cli.terminal import harmless
-from kit.configuration import setting_problems
+from kit.process.configuration import setting_problems
 
 INTERRUPTED = 130
 """128 + SIGINT, as shells say it."""

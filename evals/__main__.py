@@ -9,8 +9,8 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from cli.client.gateway import Gateway
 from cli.errors import CliError
-from cli.gateway import Gateway
 from evals.claims import __main__ as claims
 from evals.errors import EvaluationError
 from evals.evaluation import Evaluation, Plan, evaluate

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from cli.gateway import Gateway
+from cli.client.gateway import Gateway
 from evals.answerability import Answerability, answerability
 from evals.files import write_files
 from evals.indexing import Indexed, index

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import httpx
 
+from cli.client.gateway import Gateway, Json
 from cli.errors import ApiError
-from cli.gateway import Gateway, Json
 from evals.errors import IndexingFailed
 
 UPLOADS_AT_ONCE = 8

@@ -1,5 +1,5 @@
 """`python -m evals.noise_cosines FOLDER`: measures below which cosine a passage is noise, by language, for the embedder of the
-system that it starts, and with `--write` puts it into `services/retriever/noise_cosines.json`.
+system that it starts, and with `--write` puts it into `services/retriever/searching/noise_cosines.json`.
 
 FOLDER holds test collections `ir_xquad_<language>`: the same paragraphs and questions in each language, ids alike. Thresholds are
 fitted on the questions about one half of the articles: 1 % of the paragraphs that answer a question lie below. What is printed is
@@ -24,7 +24,7 @@ from evals.loading import load_collection
 from evals.system import RunningSystem, running_system
 from evals.tables import Table
 
-TARGET = Path(__file__).parents[1] / "services" / "retriever" / "noise_cosines.json"
+TARGET = Path(__file__).parents[1] / "services" / "retriever" / "searching" / "noise_cosines.json"
 LOST_SHARE = 0.01
 _PREFIX = "ir_xquad_"
 _TEXTS_PER_CALL = 64

@@ -6,8 +6,8 @@ import time
 from collections.abc import Mapping, Sequence
 from urllib.parse import unquote
 
+from cli.client.gateway import Gateway
 from cli.errors import ApiError
-from cli.gateway import Gateway
 from evals.errors import SearchFailed
 from evals.models import Answer, Mode, Query
 

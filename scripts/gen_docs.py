@@ -12,7 +12,7 @@ from unittest.mock import Mock
 from pydantic import SecretStr
 from pydantic_settings import BaseSettings
 
-from kit.settings import ServiceSettings
+from kit.process.settings import ServiceSettings
 from kit.state import DAY_S, Bucket, ObjectBucket, Queue, Store, Stream
 from ops.nats_users import authorization_by_environment
 from ops.state import STORES

@@ -28,7 +28,7 @@ _TOOL_RESULT = """
     error: ToolError | None = Field(description="Why it did not work; null when it did.")
 """
 _OWN = {"tool_result": _TOOL_RESULT}
-"""Members of events whose public shape is not the contract's; see services/gateway/events.py."""
+"""Members of events whose public shape is not the contract's; see services/gateway/streams/events.py."""
 _F = FieldDescriptorProto
 _OPEN = "RunMode"
 """The enum whose words the orchestrator alone knows."""
@@ -192,7 +192,7 @@ def _type(of: _Contract, field: FieldDescriptorProto) -> str:
         single = _single(field, name)
         return f"dict[str, {_entry(of, field)}]" if name.endswith("Entry") else f"list[{single}]"
     if field.name == "arguments":
-        return "dict[str, Any]"  # see services/gateway/events.py
+        return "dict[str, Any]"  # see services/gateway/streams/events.py
     single = _single(field, name)
     is_nullable = field.type in (_F.TYPE_MESSAGE, _F.TYPE_ENUM) or field.proto3_optional
     is_nullable |= field.name == "page" or field.name.endswith("_id")

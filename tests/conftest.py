@@ -84,7 +84,7 @@ def _allow_small_files(guard: BlockBuster) -> None:
     # Starting telemetry and the operator's door takes the locks of their threads, once, before anything is served.
     for function in ("threading.Lock.acquire", "threading.Lock.acquire_lock"):
         if function in guard.functions:
-            guard.functions[function].can_block_in("kit/service.py", {"__aenter__", "__aexit__"})
+            guard.functions[function].can_block_in("kit/process/service.py", {"__aenter__", "__aexit__"})
 
 
 @pytest.fixture(scope="session", autouse=True)

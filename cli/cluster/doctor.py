@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from cli.cluster.options import AsJson, Context, Namespace, ReleaseName
 from cli.cluster.running import Target, run
-from cli.output import Output
-from cli.terminal import harmless
+from cli.display.output import Output
+from cli.display.terminal import harmless
 
 if TYPE_CHECKING:
     from cli.cluster.api import Api

@@ -13,8 +13,8 @@ from cli.cluster.api import Api, Json
 from cli.cluster.errors import ClusterError
 from cli.cluster.refusals import NotFound
 from cli.cluster.release import Release
+from cli.display.terminal import harmless
 from cli.errors import CliError
-from cli.terminal import harmless
 
 _AGAIN_AFTER_S = 1.0
 _BEGUN = frozenset({"Running", "Succeeded", "Failed"})

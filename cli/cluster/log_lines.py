@@ -7,8 +7,8 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+from cli.display.terminal import escape
 from cli.errors import UsageError
-from cli.terminal import escape
 
 LEVELS = ("debug", "info", "warning", "error", "critical")
 _TRACE = re.compile(r"[0-9a-f]{32}")

@@ -12,9 +12,9 @@ import typer
 from cli.cluster.log_lines import LEVELS, LogLine, Wanted
 from cli.cluster.options import Context, Namespace, ReleaseName
 from cli.cluster.running import Target, run
+from cli.display.output import Output
+from cli.display.terminal import harmless
 from cli.errors import UsageError
-from cli.output import Output
-from cli.terminal import harmless
 
 if TYPE_CHECKING:
     from cli.cluster.api import Api

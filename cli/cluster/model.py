@@ -9,8 +9,8 @@ import typer
 from cli.cluster.logs import seconds
 from cli.cluster.options import AsJson, Context, Namespace, ReleaseName
 from cli.cluster.running import Target, run
+from cli.display.output import Output
 from cli.errors import in_words
-from cli.output import Output
 
 if TYPE_CHECKING:
     from cli.cluster.api import Api

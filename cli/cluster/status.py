@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from cli.cluster.options import AsJson, Context, Namespace, ReleaseName
 from cli.cluster.running import Target, run
-from cli.output import Output
+from cli.display.output import Output
 
 if TYPE_CHECKING:
     from cli.cluster.api import Api

@@ -18,10 +18,10 @@ from urllib.parse import quote
 
 import typer
 
+from cli.client.gateway import Gateway, Json
+from cli.display.terminal import harmless
 from cli.errors import ApiError, CliError, ServerUnreachable
-from cli.gateway import Gateway, Json
 from cli.running import run
-from cli.terminal import harmless
 
 TEXT = (
     "The lighthouse of Vesterhav stands on the northern cliff above the harbour. It was built in 1847 from grey granite. "

@@ -7,8 +7,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from cli.client.gateway import Gateway
 from cli.errors import CliError
-from cli.gateway import Gateway
 from evals.answering.asking import ask_all
 from evals.answering.grading import figures
 from evals.answering.questions import QuestionSet, load_questions, load_squad_half

@@ -4,9 +4,9 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from cli.asking import Question
-from cli.asking import ask as follow
-from cli.gateway import Gateway, Json
+from cli.client.asking import Question
+from cli.client.asking import ask as follow
+from cli.client.gateway import Gateway, Json
 from evals.answering.grading import Graded
 from evals.answering.questions import Asked, QuestionSet
 from evals.indexing import index

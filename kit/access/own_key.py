@@ -4,7 +4,7 @@ call that the service makes is refused by others (BAD_TOKEN), which says nothing
 from collections.abc import Mapping, Sequence
 
 from kit.access.keys import KeySource, PublicKey, SigningKey
-from kit.ops import Trouble
+from kit.observability.ops import Trouble
 
 PART = "signing key"
 

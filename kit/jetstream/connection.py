@@ -22,8 +22,8 @@ from kit import deadline
 from kit.jetstream.cluster import ServerChoice
 from kit.jetstream.failures import WRONG_LAST_SEQUENCE, StoreSilent, replicas_explained, translated_errors
 from kit.jetstream.metrics import FAILED_WRITES, REPETITIONS, WRITE_SECONDS
-from kit.telemetry import Attributes, begun_span, note_error
-from kit.waiting import Waiting
+from kit.observability.telemetry import Attributes, begun_span, note_error
+from kit.process.waiting import Waiting
 
 _log = structlog.get_logger()
 T = TypeVar("T")

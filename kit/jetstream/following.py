@@ -14,7 +14,7 @@ from nats.js.errors import NotFoundError
 from kit.errors import Unavailable
 from kit.jetstream.connection import Nats
 from kit.jetstream.failures import cancellation_kept, translated_errors
-from kit.waiting import Sparing
+from kit.process.waiting import Sparing
 
 _log = structlog.get_logger()
 _RECHECK_AFTER_S = 1.0

@@ -24,7 +24,7 @@ from kit.jetstream.connection import REQUEST_TIMEOUT_S, Nats
 from kit.jetstream.failures import cancellation_kept
 from kit.jetstream.metrics import CONNECTED, RECONNECTIONS
 from kit.jetstream.names import KnownAddresses, Transport
-from kit.waiting import Waiting
+from kit.process.waiting import Waiting
 
 _log = structlog.get_logger()
 P = ParamSpec("P")
@@ -51,7 +51,7 @@ async def connect(
     addresses: KnownAddresses | None = None,
 ) -> AsyncIterator[Nats]:
     """Connects to `url` ("nats://user:password@host:4222", several by comma), waiting for a server that is not up yet. With `tls`
-    (kit.rpc.tls.nats_context) to no server without TLS; each connection is made with what the files hold by then.
+    (kit.network.tls.nats_context) to no server without TLS; each connection is made with what the files hold by then.
 
     Answers come to subjects below `_INBOX.<user>`, so that a server can keep a user from listening to those of another. With
     `waiting` everything that is opened over this connection is waited for as well, and it is said there.

@@ -28,9 +28,9 @@ from kit.jetstream.metrics import JOB_SECONDS, JOB_WAIT_SECONDS, JOBS, JOBS_IN_H
 from kit.jetstream.opening import patient
 from kit.jetstream.tenant_consumers import TenantConsumers
 from kit.jetstream.turns import Turns
+from kit.observability.telemetry import TRACEPARENT, Attributes, continued_span, current_traceparent
+from kit.process.waiting import Sparing
 from kit.state import Queue
-from kit.telemetry import TRACEPARENT, Attributes, continued_span, current_traceparent
-from kit.waiting import Sparing
 
 _log = structlog.get_logger()
 

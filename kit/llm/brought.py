@@ -16,7 +16,7 @@ BROUGHT = "yours"
 
 @dataclass(frozen=True)
 class BroughtModel:
-    """A user's model. Its address passes the guard of kit.egress before and whenever it is connected to."""
+    """A user's model. Its address passes the guard of kit.network.egress before and whenever it is connected to."""
 
     base_url: str
     api_key: SecretStr

@@ -27,7 +27,7 @@ class Address:
     makes_schema_calls: bool = False
     """Whether it calls tools by a JSON Schema; see schema_calls.py."""
     is_brought: bool = False
-    """A user named it, not the operator: it is connected to through the guard of kit.egress."""
+    """A user named it, not the operator: it is connected to through the guard of kit.network.egress."""
 
 
 OpenEndpoint = Callable[[Address], AbstractAsyncContextManager[LanguageModel]]

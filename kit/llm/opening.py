@@ -3,14 +3,14 @@
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
-from kit.egress import AddressRefused, EgressGuard, NameNotFound, UrlRefused
-from kit.guarded_http import guarded_transport
 from kit.llm.endpoint.endpoint import EndpointConfig, env_setting, open_endpoint
 from kit.llm.endpoints import Address, OpenEndpoint
 from kit.llm.errors import ModelRejected
 from kit.llm.messages import LanguageModel
 from kit.llm.providers import DEFAULT
 from kit.llm.schema_calls import SchemaCalls
+from kit.network.egress import AddressRefused, EgressGuard, NameNotFound, UrlRefused
+from kit.network.guarded_http import guarded_transport
 
 BROUGHT_SETTING: Callable[[str], str] = "`{}` of your model".format
 """What messages to the user who brought a model call what they sent."""

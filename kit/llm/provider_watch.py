@@ -18,7 +18,7 @@ from kit.llm.endpoint.endpoint import base_url_of
 from kit.llm.models import Models
 from kit.llm.opening import setting_of
 from kit.llm.providers import Provider
-from kit.ops import Trouble
+from kit.observability.ops import Trouble
 
 _log = structlog.get_logger()
 PART = "language model"

@@ -5,7 +5,7 @@ import socket
 from collections.abc import Sequence
 
 from kit.errors import InvalidArgument, Unavailable
-from kit.hosts import is_address
+from kit.network.hosts import is_address
 
 
 def addresses(text: str) -> list[str]:

@@ -13,9 +13,9 @@ from google.protobuf import descriptor_pool
 from opentelemetry.trace import INVALID_SPAN, SpanKind, StatusCode
 from prometheus_client import Counter, Gauge, Histogram
 
-from kit.logging import passed_on
+from kit.observability.logging import passed_on
+from kit.observability.telemetry import TRACEPARENT, begun_span, continued_span, current_traceparent, traceparent_of
 from kit.rpc.interception import HEALTH_PREFIX, Around, Behaviour
-from kit.telemetry import TRACEPARENT, begun_span, continued_span, current_traceparent, traceparent_of
 
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 _SERVED = Counter("groundwork_grpc_server_requests", "Calls that were answered, by code of gRPC.", ["method", "code"])

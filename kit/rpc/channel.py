@@ -14,6 +14,7 @@ from kit import deadline
 from kit.access.principal import current_principal
 from kit.access.tokens import TOKEN_METADATA_KEY, TokenSigner, call_of
 from kit.errors import DeadlineExceeded, Internal
+from kit.network.tls import Certificates, CertificateSource
 from kit.rpc.addresses import addresses, host, target
 from kit.rpc.attempts import Attempts, Requests
 from kit.rpc.call_telemetry import ClientCall
@@ -22,7 +23,6 @@ from kit.rpc.connection import LOOKED_UP_EVERY_S, Connection, InnerChannel, Meth
 from kit.rpc.credentials import channel_credentials
 from kit.rpc.server import MAX_MESSAGE_BYTES
 from kit.rpc.status import answer_of, from_rpc_error
-from kit.rpc.tls import Certificates, CertificateSource
 
 __all__ = ["Channel", "addresses", "open_channel"]
 

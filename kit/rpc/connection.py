@@ -18,8 +18,8 @@ import grpc
 import structlog
 
 from kit.file_source import RECHECK_AFTER_S
+from kit.network.tls import Certificates, CertificateSource
 from kit.rpc.addresses import resolved
-from kit.rpc.tls import Certificates, CertificateSource
 
 LOOKED_UP_EVERY_S = 5.0
 """By a channel without a server. A restart takes about as long."""

@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 import grpc
 from prometheus_client import Gauge
 
-from kit.ops import Trouble
-from kit.rpc.tls import Certificates, CertificateSource
+from kit.network.tls import Certificates, CertificateSource
+from kit.observability.ops import Trouble
 
 _EXPIRES = Gauge(
     "groundwork_tls_certificate_expires_timestamp_seconds",

@@ -20,13 +20,13 @@ from kit.access.principal import set_principal
 from kit.access.scopes import scope_of
 from kit.access.tokens import TOKEN_METADATA_KEY, TokenVerifier
 from kit.errors import GroundworkError, Internal, Unavailable
-from kit.logging import take_up
+from kit.network.tls import CertificateSource
+from kit.observability.logging import take_up
+from kit.observability.telemetry import current_trace_id
 from kit.rpc.call_telemetry import ServerTelemetry
 from kit.rpc.credentials import server_credentials
 from kit.rpc.interception import Around, Behaviour
 from kit.rpc.status import DETAILS_KEY, to_status
-from kit.rpc.tls import CertificateSource
-from kit.telemetry import current_trace_id
 
 _log = structlog.get_logger()
 HEALTH_DETAIL_KEY = "groundwork-detail-bin"
@@ -54,7 +54,7 @@ _NEVER_S = 1e9
 
 
 def make_server(verifier: TokenVerifier, *, max_connection_age_s: float = MAX_CONNECTION_AGE_S) -> Server:
-    """A server with all interceptors; bind, add servicers and start it through kit.service.
+    """A server with all interceptors; bind, add servicers and start it through kit.process.service.
 
     A client leaves a connection that is older than `max_connection_age_s` (gRPC varies it by a tenth) for a new one, and looks up
     the address anew for it. Calls in hand go on there for as long as they take: gRPC's grace for them is unlimited unless set.

@@ -12,8 +12,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from kit.hosts import is_address
-from kit.rpc.tls import CertificateSource
+from kit.network.hosts import is_address
+from kit.network.tls import CertificateSource
 
 LOOPBACK = ("localhost", "127.0.0.1")
 _A_DAY = timedelta(days=1)

@@ -18,12 +18,12 @@ from kit.access.keys import Jwk, KeySource, new_key, parse_public_keys, parse_si
 from kit.access.principal import INGEST, QUERY, Principal, use_principal
 from kit.access.tokens import TokenSigner, TokenVerifier
 from kit.errors import GroundworkError
+from kit.network.tls import CertificateSource
+from kit.process.settings import ServiceSettings
 from kit.rpc.calls import health_stub
 from kit.rpc.channel import PATIENCE_S, Channel, open_channel
 from kit.rpc.connection import LOOKED_UP_EVERY_S
 from kit.rpc.server import make_server
-from kit.rpc.tls import CertificateSource
-from kit.settings import ServiceSettings
 
 USER_SCOPES = frozenset({QUERY, INGEST})
 """What an ordinary user may do."""

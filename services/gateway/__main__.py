@@ -1,6 +1,6 @@
 """Runs the gateway."""
 
-from kit.service import run_process
+from kit.process.service import run_process
 from services.gateway.app import run
 from services.gateway.settings import GatewaySettings
 

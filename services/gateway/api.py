@@ -11,13 +11,12 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from services.gateway import problems
-from services.gateway.audit import AuditLog
-from services.gateway.auth import Door, Entrance, OpenDoor, authenticated
+from services.gateway.access.audit import AuditLog
+from services.gateway.access.auth import Door, Entrance, OpenDoor, authenticated
+from services.gateway.access.keys import Keys
+from services.gateway.access.scopes import show_scopes
 from services.gateway.backends import Backends
 from services.gateway.edge import Edge
-from services.gateway.guard import Guard
-from services.gateway.keys import Keys
-from services.gateway.lobby import stream_limit
 from services.gateway.routes import (
     agents,
     approvals,
@@ -44,8 +43,9 @@ from services.gateway.schemas.chat import ToolChatResponse
 from services.gateway.schemas.events import EVENT_MODELS
 from services.gateway.schemas.problem import Problem
 from services.gateway.schemas.runs import QaResponse
-from services.gateway.scopes import show_scopes
-from services.gateway.shares import StreamShares
+from services.gateway.serving.guard import Guard
+from services.gateway.serving.lobby import stream_limit
+from services.gateway.streams.shares import StreamShares
 
 _DESCRIPTION = """Answers with grounds: upload documents, ask, and get an answer whose every sentence carries a citation that
 was checked.

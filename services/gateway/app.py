@@ -7,15 +7,15 @@ from datetime import UTC, datetime
 
 import structlog
 
-from kit.hosts import is_loopback_address
-from kit.message_store import lasting
-from kit.service import Service
+from kit.network.hosts import is_loopback_address
+from kit.process.service import Service
+from kit.stores.message_store import lasting
+from services.gateway.access.keys import Keys
 from services.gateway.api import create_api
 from services.gateway.backends import open_backends
 from services.gateway.errors import AuthenticationRequired
-from services.gateway.keys import Keys
-from services.gateway.lobby import connection_limits
-from services.gateway.server import HttpServer, bind, inherited
+from services.gateway.serving.lobby import connection_limits
+from services.gateway.serving.server import HttpServer, bind, inherited
 from services.gateway.settings import GatewaySettings
 
 _log = structlog.get_logger()

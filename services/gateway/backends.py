@@ -21,9 +21,9 @@ from kit.rpc.channel import Channel, open_channel
 from services.gateway.adapters.health import GrpcHealthProbe
 from services.gateway.adapters.ingest import document_watch
 from services.gateway.adapters.orchestrator import OrchestratorRunLog
-from services.gateway.document_feed import DocumentFeeds
 from services.gateway.ports import HealthProbe, RunLog
 from services.gateway.settings import GatewaySettings
+from services.gateway.streams.document_feed import DocumentFeeds
 
 
 @dataclass(frozen=True)

@@ -13,12 +13,12 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from kit.telemetry import TRACEPARENT, continued_span, current_trace_id
-from services.gateway.audit import AuditLog
-from services.gateway.auth import is_by_key
+from kit.observability.telemetry import TRACEPARENT, continued_span, current_trace_id
+from services.gateway.access.audit import AuditLog
+from services.gateway.access.auth import is_by_key
 from services.gateway.metrics import REQUEST_SECONDS, REQUESTS
 from services.gateway.problems import unknown_error
-from services.gateway.requests import is_request, method_of, refuse
+from services.gateway.serving.requests import is_request, method_of, refuse
 
 _log = structlog.get_logger()
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "WEBSOCKET"})

@@ -10,7 +10,7 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
 from kit.errors import BY_CODE, Code, GroundworkError, Internal, InvalidArgument
-from kit.telemetry import current_trace_id
+from kit.observability.telemetry import current_trace_id
 from kit.validation import expectation
 from services.gateway.errors import (
     HTTP_STATUS_BY_REASON,

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field, SecretStr, ValidationInfo, field_validator
 
-from kit.settings import HostNames, LocalUserSettings, MessageStoreSettings, Networks, SigningServiceSettings
+from kit.process.settings import HostNames, LocalUserSettings, MessageStoreSettings, Networks, SigningServiceSettings
 
 _BOOTSTRAP_KEY = re.compile(r"[!-~]{12,1000}")
 

@@ -2,7 +2,7 @@
 
 import sys
 
-from kit.service import run_process
+from kit.process.service import run_process
 from services.ingest.app import run_api, run_worker
 from services.ingest.settings import IngestSettings
 

@@ -16,12 +16,12 @@ from groundwork.retriever.v1 import retriever_pb2, retriever_pb2_grpc
 from groundwork.store.v1 import store_pb2, store_pb2_grpc
 
 from kit.errors import GroundworkError
-from kit.idempotency import IdempotencyKeys
 from kit.jetstream import Nats
 from kit.jetstream.condition import StoreCondition
 from kit.jetstream.leases import NatsLeases
-from kit.message_store import lasting, open_message_store
-from kit.service import Service
+from kit.process.service import Service
+from kit.stores.idempotency import IdempotencyKeys
+from kit.stores.message_store import lasting, open_message_store
 from services.ingest import state
 from services.ingest.adapters.nats_dead_letters import NatsDeadLetterStore
 from services.ingest.adapters.nats_files import NatsFileStore

@@ -12,10 +12,10 @@ import structlog
 from groundwork.ingest.v1 import ingest_pb2, ingest_pb2_grpc
 
 from kit.access.principal import current_principal
-from kit.collections import Visibility
-from kit.idempotency import Attempt
 from kit.jetstream import Job
 from kit.rpc.server import end_when_draining
+from kit.stores.collections import Visibility
+from kit.stores.idempotency import Attempt
 from services.ingest.adapters.encoding import (
     LANE_BY_NUMBER,
     OUTCOME,

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kit.access.principal import Principal
-from kit.idempotency import Attempt
 from kit.jetstream.backlog import Backlog
 from kit.jetstream.condition import Finding
+from kit.stores.idempotency import Attempt
 from services.ingest.documents.models import (
     Collection,
     DeadLetter,
@@ -191,7 +191,7 @@ class DeadLetterStore(Protocol):
 
 
 class Keys(Protocol):
-    """Idempotency keys; see kit.idempotency."""
+    """Idempotency keys; see kit.stores.idempotency."""
 
     async def once(
         self,

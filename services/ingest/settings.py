@@ -4,7 +4,7 @@ from pathlib import Path
 
 from pydantic import Field, field_validator
 
-from kit.settings import LocalUserSettings, MessageStoreSettings, SigningServiceSettings
+from kit.process.settings import LocalUserSettings, MessageStoreSettings, SigningServiceSettings
 from services.ingest.reading.decoding import codec_of_texts
 
 

@@ -1,6 +1,6 @@
 """``python -m services.memory``."""
 
-from kit.service import run_process
+from kit.process.service import run_process
 from services.memory.app import run
 from services.memory.settings import MemorySettings
 

@@ -5,9 +5,9 @@ from datetime import UTC, datetime
 
 from groundwork.memory.v1 import memory_pb2, memory_pb2_grpc
 
-from kit.idempotency import IdempotencyKeys
-from kit.message_store import lasting, open_message_store
-from kit.service import Service
+from kit.process.service import Service
+from kit.stores.idempotency import IdempotencyKeys
+from kit.stores.message_store import lasting, open_message_store
 from services.memory import metrics
 from services.memory.adapters.deletions import NatsDeletions
 from services.memory.adapters.nats import NatsThreadStore

@@ -10,9 +10,9 @@ from groundwork.memory.v1 import memory_pb2 as pb
 from groundwork.memory.v1 import memory_pb2_grpc
 
 from kit.access.principal import current_principal
-from kit.idempotency import Attempt, IdempotencyKeys
 from kit.jetstream import Job
 from kit.records import UNREADABLE, set_aside
+from kit.stores.idempotency import Attempt, IdempotencyKeys
 from services.memory.adapters.deletions import decode_deletion
 from services.memory.errors import BadMessage
 from services.memory.metrics import MESSAGES

@@ -1,6 +1,6 @@
 """Settings of the memory service."""
 
-from kit.settings import MessageStoreSettings, SigningServiceSettings
+from kit.process.settings import MessageStoreSettings, SigningServiceSettings
 
 
 class MemorySettings(MessageStoreSettings, SigningServiceSettings):

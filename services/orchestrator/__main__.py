@@ -1,6 +1,6 @@
 """`python -m services.orchestrator`: runs the orchestrator with settings from the environment."""
 
-from kit.service import run_process
+from kit.process.service import run_process
 from services.orchestrator.app import run
 from services.orchestrator.settings import OrchestratorSettings
 

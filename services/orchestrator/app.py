@@ -12,9 +12,7 @@ from groundwork.retriever.v1 import retriever_pb2
 from groundwork.tools.v1 import tools_pb2
 
 from kit.access.sealing import Sealer
-from kit.egress import EgressGuard, parse_networks
 from kit.errors import GroundworkError
-from kit.forgetting import ForgetQueue
 from kit.jetstream import Nats
 from kit.language.detection import FastTextLanguages
 from kit.language.question_language import QuestionLanguages
@@ -23,8 +21,10 @@ from kit.llm.opening import endpoint_opener
 from kit.llm.prices import PriceTable
 from kit.llm.provider_watch import ProviderWatch
 from kit.llm.switching import ModelSwitch
-from kit.message_store import lasting, open_message_store
-from kit.service import Service
+from kit.network.egress import EgressGuard, parse_networks
+from kit.process.service import Service
+from kit.stores.forgetting import ForgetQueue
+from kit.stores.message_store import lasting, open_message_store
 from services.orchestrator.adapters.brought_models import SealedModelStore
 from services.orchestrator.adapters.event_log import JetStreamEventLog
 from services.orchestrator.adapters.markers import KeyValueMarkers

@@ -20,7 +20,7 @@ from kit.errors import (
     Unavailable,
     Unimplemented,
 )
-from kit.idempotency import IdempotencyInFlight
+from kit.stores.idempotency import IdempotencyInFlight
 
 _IN_FLIGHT_RETRY_AFTER_S = 2.0
 """An answer takes seconds."""

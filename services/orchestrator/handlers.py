@@ -13,13 +13,13 @@ from pydantic import SecretStr
 
 from kit.access.principal import ADMIN, current_principal
 from kit.errors import GroundworkError
-from kit.forgetting import decode
 from kit.jetstream import Job
 from kit.llm.brought import BroughtModel
 from kit.llm.providers import Choice
 from kit.llm.switching import ModelSwitch
 from kit.records import UNREADABLE, set_aside
 from kit.shared_state import FORGET
+from kit.stores.forgetting import decode
 from services.orchestrator.adapters import model_codec
 from services.orchestrator.adapters.codec import (
     budgets_from_proto,

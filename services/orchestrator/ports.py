@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from kit.access.principal import Principal
-from kit.forgetting import Source
+from kit.stores.forgetting import Source
 from services.orchestrator.log.events import Answer, Payload, Retrieval, RunEvent
 from services.orchestrator.models import (
     Dependent,

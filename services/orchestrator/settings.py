@@ -6,7 +6,6 @@ from typing import Any, Literal
 
 from pydantic import Field, SecretStr, ValidationInfo, field_validator
 
-from kit.egress import parse_networks
 from kit.llm.endpoint.counting import check_tokenizer_file
 from kit.llm.endpoint.presets import preset_named
 from kit.llm.providers import (
@@ -19,7 +18,8 @@ from kit.llm.providers import (
     make_catalog,
     parse_providers,
 )
-from kit.settings import Folders, MessageStoreSettings, SigningServiceSettings
+from kit.network.egress import parse_networks
+from kit.process.settings import Folders, MessageStoreSettings, SigningServiceSettings
 
 
 class OrchestratorSettings(MessageStoreSettings, SigningServiceSettings):

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 
 from kit.grounding import SUPPORT_THRESHOLD, Judge, content_terms
-from kit.telemetry import span
+from kit.observability.telemetry import span
 from services.orchestrator.answering.citations import CitedSentence, cited_sentences
 from services.orchestrator.log.events import Citation, SentenceVerdict, SupportStatus, Verification
 

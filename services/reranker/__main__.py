@@ -3,7 +3,7 @@
 import sys
 
 from kit.errors import GroundworkError
-from kit.service import run_process
+from kit.process.service import run_process
 from services.reranker.app import run
 from services.reranker.settings import RerankerSettings
 

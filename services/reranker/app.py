@@ -15,7 +15,7 @@ import structlog
 from groundwork.reranker.v1 import reranker_pb2, reranker_pb2_grpc
 from threadpoolctl import threadpool_limits
 
-from kit.service import Service
+from kit.process.service import Service
 from services.reranker import metrics
 from services.reranker.adapters.cpu_model import LoadedModel, embedding_models, load
 from services.reranker.adapters.sqlite_store import SqlitePassageStore

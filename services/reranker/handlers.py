@@ -8,7 +8,7 @@ import numpy as np
 from groundwork.reranker.v1 import reranker_pb2, reranker_pb2_grpc
 
 from kit.deadline import bounded_timeout_s
-from kit.telemetry import Attributes, span
+from kit.observability.telemetry import Attributes, span
 from services.reranker.errors import ContentHashWrong, EmbeddingModelUnknown, JudgeUnavailable, KindMissing
 from services.reranker.judging.judging import JudgedClaim, JudgedPassage, Judging
 from services.reranker.judging.verdicts import FITTED_ON, JUDGE

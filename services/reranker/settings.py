@@ -5,7 +5,7 @@ from typing import Literal
 
 from pydantic import Field, SecretStr, model_validator
 
-from kit.settings import ServiceSettings
+from kit.process.settings import ServiceSettings
 from services.reranker.models import BatchLimits
 from services.reranker.preparation import MAX_TEXTS
 

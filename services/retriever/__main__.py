@@ -1,6 +1,6 @@
 """Runs the retriever as a process: python -m services.retriever."""
 
-from kit.service import run_process
+from kit.process.service import run_process
 from services.retriever.app import run
 from services.retriever.settings import RetrieverSettings
 

@@ -13,48 +13,48 @@ from kit.jetstream import Nats
 from kit.jetstream.leases import NatsLeases
 from kit.language.detection import FastTextLanguages
 from kit.language.question_language import QuestionLanguages
-from kit.message_store import lasting, open_message_store
-from kit.service import Service
+from kit.process.service import Service
+from kit.stores.message_store import lasting, open_message_store
 from services.retriever import metrics
-from services.retriever.activation import RevisionSwitch
 from services.retriever.adapters.collection_models import NatsCollectionModels
 from services.retriever.adapters.collections import NatsCollections
-from services.retriever.adapters.edge_spaces import EdgeSpaces
+from services.retriever.adapters.edge.spaces import EdgeSpaces
 from services.retriever.adapters.model_server import ModelServer, ModelServerReplicas
 from services.retriever.adapters.revisions import NatsRevisions
-from services.retriever.adapters.tantivy import TantivyIndex
-from services.retriever.caretaker import Caretaker
-from services.retriever.chunk_reader import ChunkReader
+from services.retriever.adapters.tantivy.index import TantivyIndex
 from services.retriever.concurrency import KeyedLock
-from services.retriever.copying import DenseCopier
-from services.retriever.embedding_builder import EmbeddingBuilder
-from services.retriever.embedding_changes import EmbeddingChanges
-from services.retriever.embedding_map import EmbeddingMap
-from services.retriever.engine_answer import DENSE, LEXICAL
-from services.retriever.engine_watch import EngineWatch
-from services.retriever.engines import Engines
 from services.retriever.errors import EngineUnsupported
-from services.retriever.evaluator import Evaluator
-from services.retriever.forgetting import ForgettingRemoval
-from services.retriever.freshness import Freshness
 from services.retriever.handlers import RetrieverServicer
-from services.retriever.index_gaps import IndexGaps
-from services.retriever.indexing import RevisionWriter
-from services.retriever.observed import Engine, ObservedDense, ObservedLexical
+from services.retriever.indexes.engine_answer import DENSE, LEXICAL
+from services.retriever.indexes.observed import Engine, ObservedDense, ObservedLexical
+from services.retriever.indexes.spaces import DenseSpaces
+from services.retriever.model_change.embedding_builder import EmbeddingBuilder
+from services.retriever.model_change.embedding_changes import EmbeddingChanges
+from services.retriever.model_change.embedding_map import EmbeddingMap
+from services.retriever.model_change.evaluator import Evaluator
 from services.retriever.ports import LexicalIndex, OwnIndex
-from services.retriever.query_language import QueryLanguages
-from services.retriever.reconciler import Reconciler
-from services.retriever.refill import Refiller
-from services.retriever.removal import Remover
-from services.retriever.reranking import RerankStage
-from services.retriever.result_cache import ResultCache
-from services.retriever.revision_map import RevisionMap
-from services.retriever.revision_reader import RevisionReader
-from services.retriever.search import Searcher
+from services.retriever.revisions.activation import RevisionSwitch
+from services.retriever.revisions.chunk_reader import ChunkReader
+from services.retriever.revisions.copying import DenseCopier
+from services.retriever.revisions.freshness import Freshness
+from services.retriever.revisions.index_gaps import IndexGaps
+from services.retriever.revisions.indexing import RevisionWriter
+from services.retriever.revisions.removal import Remover
+from services.retriever.revisions.revision_map import RevisionMap
+from services.retriever.revisions.revision_reader import RevisionReader
+from services.retriever.revisions.written import WrittenRevisions
+from services.retriever.searching.engines import Engines
+from services.retriever.searching.query_language import QueryLanguages
+from services.retriever.searching.reranking import RerankStage
+from services.retriever.searching.result_cache import ResultCache
+from services.retriever.searching.search import Searcher
 from services.retriever.settings import RetrieverSettings
-from services.retriever.spaces import DenseSpaces
 from services.retriever.state import LEASE_TTL_S, LEASES
-from services.retriever.written import WrittenRevisions
+from services.retriever.upkeep.caretaker import Caretaker
+from services.retriever.upkeep.engine_watch import EngineWatch
+from services.retriever.upkeep.forgetting import ForgettingRemoval
+from services.retriever.upkeep.reconciler import Reconciler
+from services.retriever.upkeep.refill import Refiller
 
 _WATCH_RETRY_S = 0.5
 """After a kill the change of an embedding model rests for so long."""
@@ -183,7 +183,7 @@ async def _open_lexical(settings: RetrieverSettings, stack: AsyncExitStack) -> t
         stack.push_async_callback(embedded.close)
         return ObservedLexical(embedded, Engine("tantivy")), embedded
     with _installed_as("elasticsearch"):
-        from services.retriever.adapters.elasticsearch import ElasticsearchIndex  # noqa: PLC0415 - an extra
+        from services.retriever.adapters.elasticsearch.index import ElasticsearchIndex  # noqa: PLC0415 - an extra
     server = await ElasticsearchIndex.open(settings.elasticsearch)
     stack.push_async_callback(server.close)
     return ObservedLexical(server, Engine("elasticsearch", settings.elasticsearch.index)), None
@@ -197,7 +197,7 @@ async def _open_dense(settings: RetrieverSettings, stack: AsyncExitStack) -> tup
         stack.push_async_callback(embedded.close)
         return DenseSpaces(embedded), embedded
     with _installed_as("qdrant"):
-        from services.retriever.adapters.qdrant_spaces import QdrantSpaces  # noqa: PLC0415 - an extra
+        from services.retriever.adapters.qdrant.spaces import QdrantSpaces  # noqa: PLC0415 - an extra
     server_engine = Engine("qdrant", settings.qdrant.collection)
     server = await QdrantSpaces.open(settings.qdrant, lambda index: ObservedDense(index, server_engine))
     stack.push_async_callback(server.close)

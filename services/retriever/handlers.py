@@ -10,16 +10,16 @@ from groundwork.retriever.v1 import retriever_pb2_grpc
 
 from kit.access.principal import current_principal
 from services.retriever import metrics
-from services.retriever.activation import RevisionSwitch
 from services.retriever.adapters import model_wire, search_wire, wire
-from services.retriever.chunk_reader import ChunkReader
-from services.retriever.embedding_changes import EmbeddingChanges
 from services.retriever.errors import InvalidRequest
-from services.retriever.indexing import IndexHeader, RevisionWriter
+from services.retriever.model_change.embedding_changes import EmbeddingChanges
 from services.retriever.models import IndexBatch, RevisionKey
-from services.retriever.revision_map import RevisionMap
-from services.retriever.revision_reader import RevisionReader
-from services.retriever.search import Searcher
+from services.retriever.revisions.activation import RevisionSwitch
+from services.retriever.revisions.chunk_reader import ChunkReader
+from services.retriever.revisions.indexing import IndexHeader, RevisionWriter
+from services.retriever.revisions.revision_map import RevisionMap
+from services.retriever.revisions.revision_reader import RevisionReader
+from services.retriever.searching.search import Searcher
 from services.retriever.validation import MAX_COLLECTIONS, check_scope_id
 
 _LISTED_AT_ONCE = 1000

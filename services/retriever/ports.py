@@ -6,7 +6,8 @@ from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from services.retriever.collection_embedding import CollectionEmbedding
+from services.retriever.indexes.stored_chunk import Candidate, StoredChunk
+from services.retriever.model_change.collection_embedding import CollectionEmbedding
 from services.retriever.models import (
     EmbeddingSpace,
     IndexBatch,
@@ -21,7 +22,6 @@ from services.retriever.models import (
     Vectors,
     WriteKey,
 )
-from services.retriever.stored_chunk import Candidate, StoredChunk
 
 
 class ChunkIndex(Protocol):

@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, FilePath, SecretStr, field_validator, model_validator
 
-from kit.settings import Identifier, MessageStoreSettings, SigningServiceSettings
+from kit.process.settings import Identifier, MessageStoreSettings, SigningServiceSettings
 from services.retriever.models import FusionMethod, RerankMode, Strategy
 from services.retriever.options import (
     ElasticsearchOptions,

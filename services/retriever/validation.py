@@ -8,7 +8,7 @@ import numpy as np
 
 from kit.language.phrases import phrase_tokens
 from services.retriever.errors import InvalidRequest
-from services.retriever.evaluation import Question
+from services.retriever.model_change.evaluation import Question
 from services.retriever.models import Activation, IndexBatch, RevisionKey, SearchRequest
 
 MAX_QUERIES = 8

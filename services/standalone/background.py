@@ -11,9 +11,9 @@ import time
 from pathlib import Path
 
 from services.standalone.app import read_standalone_settings, require_machine
-from services.standalone.data_dir import DataDir, is_in_use, open_data_dir
 from services.standalone.errors import NotRunning, StandaloneError
-from services.standalone.state_file import RunningSystem, read_running
+from services.standalone.storage.data_dir import DataDir, is_in_use, open_data_dir
+from services.standalone.supervising.state_file import RunningSystem, read_running
 
 POLL_S = 0.1
 STOP_TIMEOUT_S = 120.0

@@ -12,7 +12,7 @@ from typing import TextIO
 
 import structlog
 
-from services.standalone.models import ChildEvent, ChildState
+from services.standalone.supervising.models import ChildEvent, ChildState
 
 COLORS = {ChildState.READY: "32", ChildState.DIED: "31", ChildState.KILLED: "33"}
 SHOWN = frozenset({ChildState.READY, ChildState.ENDED, ChildState.DIED, ChildState.STOPPED, ChildState.KILLED})

@@ -9,9 +9,9 @@ from datetime import UTC, datetime
 from pydantic import SecretStr
 
 from kit.access.api_keys import ApiKey
-from kit.api_key_store import ApiKeyStore, bootstrap_key
 from kit.errors import GroundworkError
 from kit.jetstream import Nats, connect
+from kit.stores.api_key_store import ApiKeyStore, bootstrap_key
 from services.standalone.settings import StandaloneSettings
 
 

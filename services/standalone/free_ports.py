@@ -9,7 +9,7 @@ import socket
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
-from kit.hosts import is_loopback_address
+from kit.network.hosts import is_loopback_address
 from kit.private_files import write_private
 from services.standalone.errors import PortTaken, StartRefused
 

@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from kit.configuration import read_settings
+from kit.process.configuration import read_settings
 from services.standalone.errors import StandaloneError, StartRefused
 from services.standalone.settings import LocalLlmSettings
 

@@ -14,12 +14,12 @@ from kit.jetstream import Nats, connect
 from kit.private_files import write_private
 from services.standalone import topology
 from services.standalone.adapters.health import NetworkProbe
-from services.standalone.disk import Disk
 from services.standalone.free_ports import LOOPBACK, choose_free_ports
-from services.standalone.log_files import JsonLinesLog
-from services.standalone.models import ChildEvent, RestartPolicy, StartLimits
 from services.standalone.settings import inherited_environment
-from services.standalone.supervisor import Supervisor
+from services.standalone.storage.disk import Disk
+from services.standalone.storage.log_files import JsonLinesLog
+from services.standalone.supervising.models import ChildEvent, RestartPolicy, StartLimits
+from services.standalone.supervising.supervisor import Supervisor
 
 USER = "groundwork"
 

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, SecretStr, StringConstraints
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from kit.settings import Identifier, NatsTlsSettings, Subject
+from kit.process.settings import Identifier, NatsTlsSettings, Subject
 from services.standalone.replicas import parse_replicas
 
 

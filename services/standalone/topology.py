@@ -13,8 +13,8 @@ from ops import nats_users
 from ops.signers import SIGNERS
 from ops.state import USERS
 from services.standalone.free_ports import LOOPBACK
-from services.standalone.models import ChildSpec, Probe, ProbeKind, StartLimits
 from services.standalone.replicas import REPLICA_FOLDERS, instance_name
+from services.standalone.supervising.models import ChildSpec, Probe, ProbeKind, StartLimits
 
 NATS_DAMAGE = r"Stream metafile .* checksums do not match|Error (unmarshalling stream metafile|recreating stream)"
 """nats-server (2.15) skips a stream that it cannot recover and serves without it; our services would make it anew, empty."""

@@ -12,9 +12,9 @@ from groundwork.tools.v1 import tools_pb2, tools_pb2_grpc
 
 from kit.access.principal import current_principal
 from kit.breaker import CircuitBreaker
-from kit.message_store import open_message_store
+from kit.process.service import Service
 from kit.rpc.channel import Channel
-from kit.service import Service
+from kit.stores.message_store import open_message_store
 from services.tools import toolbox
 from services.tools.adapters.call_store import KeyValueCallStore
 from services.tools.adapters.ingest import IngestDocuments

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from kit.access.principal import Principal
-from kit.collections import DEFAULT_ID, own_id
+from kit.stores.collections import DEFAULT_ID, own_id
 from services.tools.ports import Documents, ModelServer, Retriever
 from services.tools.projects.records import Records
 from services.tools.projects.searching import RecordSearch

@@ -6,8 +6,8 @@ from typing import Literal
 
 from pydantic import Field, SecretStr, ValidationInfo, field_validator
 
-from kit.egress import parse_networks
-from kit.settings import Folders, HostNames, Identifier, LocalUserSettings, MessageStoreSettings
+from kit.network.egress import parse_networks
+from kit.process.settings import Folders, HostNames, Identifier, LocalUserSettings, MessageStoreSettings
 from services.tools.outside.hosts import parse_host_patterns
 from services.tools.outside.mail_addresses import parse_sender
 from services.tools.projects.records import load_records

@@ -2,7 +2,7 @@
 
 import re
 
-from kit.settings import MessageStoreSettings, ServiceSettings, SigningServiceSettings
+from kit.process.settings import MessageStoreSettings, ServiceSettings, SigningServiceSettings
 from services.gateway.settings import GatewaySettings
 from services.ingest.settings import IngestSettings
 from services.memory.settings import MemorySettings

@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from kit.settings import ServiceSettings
+from kit.process.settings import ServiceSettings
 from kit.testing.harness import public_keys_text, signing_key_text
 from tests.chart.manifests import Container
 from tests.chart.services import SETTINGS

@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 from pydantic import ValidationError
 
-from kit.configuration import setting_problems
+from kit.process.configuration import setting_problems
 from tests.chart.manifests import Container
 from tests.chart.release import Release, holds
 from tests.chart.services import GRPC_PORT, SETTINGS, callees, stores

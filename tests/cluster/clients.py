@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 
 from chaos.clients import unique_word
-from cli.sse import Event, read_events
+from cli.client.sse import Event, read_events
 from tests.cluster.facts import Answer, Fact, User, mistake_in
 from tests.cluster.journal import Journal
 from tests.integration.api import Event as ShownEvent

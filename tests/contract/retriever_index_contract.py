@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
+from services.retriever.indexes.stored_chunk import Candidate
 from services.retriever.models import (
     BoundingBox,
     MetadataCondition,
@@ -12,7 +13,6 @@ from services.retriever.models import (
     SearchScope,
 )
 from services.retriever.ports import ChunkIndex
-from services.retriever.stored_chunk import Candidate
 from tests.unit.retriever.fakes import make_batch, make_chunk, write_key
 
 

@@ -6,8 +6,8 @@ import asyncio
 import sys
 from pathlib import Path
 
-from services.retriever.adapters.edge import EdgeIndex
-from services.retriever.adapters.tantivy import TantivyIndex
+from services.retriever.adapters.edge.index import EdgeIndex
+from services.retriever.adapters.tantivy.index import TantivyIndex
 from services.retriever.models import RevisionKey
 from tests.unit.retriever.fakes import SPACE, make_batch, make_chunk, write_key
 

@@ -12,9 +12,9 @@ import pytest
 from elasticsearch import AsyncElasticsearch
 from qdrant_client import AsyncQdrantClient, models
 
-from services.retriever.adapters.elasticsearch import ElasticsearchIndex
-from services.retriever.adapters.elasticsearch_mapping import index_name
-from services.retriever.adapters.qdrant import QdrantIndex
+from services.retriever.adapters.elasticsearch.index import ElasticsearchIndex
+from services.retriever.adapters.elasticsearch.mapping import index_name
+from services.retriever.adapters.qdrant.index import QdrantIndex
 from services.retriever.options import ElasticsearchOptions, QdrantOptions
 from tests.doubles.elasticsearch import elasticsearch_server
 from tests.doubles.http_double import LOOPBACK

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from services.retriever.adapters.edge import EdgeIndex
-from services.retriever.adapters.tantivy import _FORMAT, TantivyIndex
+from services.retriever.adapters.edge.index import EdgeIndex
+from services.retriever.adapters.tantivy.index import _FORMAT, TantivyIndex
 from services.retriever.errors import IndexUnavailable
 from services.retriever.models import LexicalQuery, RevisionKey, SearchScope
 from tests.unit.retriever.fakes import SPACE, embed, make_batch, make_chunk, write_key

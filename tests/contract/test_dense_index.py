@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from services.retriever.adapters import damaged_folder
-from services.retriever.adapters.edge import EdgeIndex
+from services.retriever.adapters.edge.index import EdgeIndex
 from services.retriever.errors import EmbeddingSpaceMismatch, IndexUnavailable
+from services.retriever.indexes.stored_chunk import Candidate
 from services.retriever.models import EmbeddingSpace, Languages, RevisionKey, SearchScope
 from services.retriever.ports import ChunkIndex, DenseIndex
-from services.retriever.stored_chunk import Candidate
 from tests.contract.retriever_index_contract import KEY, SCOPE, ChunkIndexContract, store
 from tests.contract.retriever_kill import killed_while_writing
 from tests.contract.retriever_servers import qdrant_over_double, qdrant_over_real_server

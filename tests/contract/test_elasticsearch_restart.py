@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from kit.testing.harness import free_port
-from services.retriever.adapters.elasticsearch import ElasticsearchIndex
+from services.retriever.adapters.elasticsearch.index import ElasticsearchIndex
 from services.retriever.errors import IndexUnavailable
 from services.retriever.models import RevisionKey
 from services.retriever.options import ElasticsearchOptions

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from services.retriever.adapters import damaged_folder
-from services.retriever.adapters.tantivy import _FORMAT, TantivyIndex
+from services.retriever.adapters.tantivy.index import _FORMAT, TantivyIndex
 from services.retriever.errors import IndexUnavailable
+from services.retriever.indexes.stored_chunk import Candidate
 from services.retriever.models import LexicalQuery, RevisionKey, SearchScope
 from services.retriever.ports import ChunkIndex, LexicalIndex
-from services.retriever.stored_chunk import Candidate
 from tests.contract.retriever_index_contract import KEY, SCOPE, ChunkIndexContract, store
 from tests.contract.retriever_kill import killed_while_writing
 from tests.contract.retriever_servers import elasticsearch_over_double, elasticsearch_over_real_server

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from services.retriever.adapters.tantivy import TantivyIndex
+from services.retriever.adapters.tantivy.index import TantivyIndex
+from services.retriever.indexes.stored_chunk import Candidate
 from services.retriever.models import LexicalQuery, RevisionKey
 from services.retriever.ports import LexicalIndex
-from services.retriever.stored_chunk import Candidate
 from tests.contract.retriever_index_contract import SCOPE
 from tests.contract.retriever_servers import elasticsearch_over_real_server
 from tests.unit.retriever.fakes import make_batch, make_chunk, write_key

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from services.retriever.adapters.edge import EdgeIndex
-from services.retriever.adapters.edge_spaces import EdgeSpaces
-from services.retriever.adapters.qdrant_spaces import QdrantSpaces
+from services.retriever.adapters.edge.index import EdgeIndex
+from services.retriever.adapters.edge.spaces import EdgeSpaces
+from services.retriever.adapters.qdrant.spaces import QdrantSpaces
+from services.retriever.indexes.similarity import Group
+from services.retriever.indexes.spaces import DenseSpaces
 from services.retriever.models import EmbeddingSpace, RevisionKey
 from services.retriever.options import QdrantOptions
-from services.retriever.similarity import Group
-from services.retriever.spaces import DenseSpaces
 from tests.contract.retriever_index_contract import SCOPE, store
 from tests.contract.retriever_servers import remove_collections, server_url
 from tests.doubles.qdrant import qdrant_server

@@ -144,7 +144,7 @@ def test_command_line_knows_its_release(containers: Containers) -> None:
 
 @pytest.mark.parametrize("service", SERVICES)
 def test_service_is_healthy_by_its_own_command(system: System, service: str) -> None:
-    done = system.containers.run(system.order(service, program=("python", "-m", "kit.health")))
+    done = system.containers.run(system.order(service, program=("python", "-m", "kit.observability.health")))
     assert (done.returncode, done.stderr) == (0, "")
 
 

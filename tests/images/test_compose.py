@@ -11,7 +11,7 @@ import yaml
 from jsonschema import Draft202012Validator
 
 from kit.jetstream import connect
-from kit.settings import MessageStoreSettings, ServiceSettings, SigningServiceSettings
+from kit.process.settings import MessageStoreSettings, ServiceSettings, SigningServiceSettings
 from kit.testing.nats import NatsServer
 from ops.signers import SIGNERS
 from ops.state import USERS

@@ -118,7 +118,7 @@ def whole_core() -> set[str]:
 def imports(image: str) -> list[Import]:
     """Of the service itself, and of the modules of kit that it reaches from there: nobody imports the others."""
     held = code(image)
-    mine = {path for path in held if path.startswith(("services/", "ops/", "cli/"))} | {"kit/health.py"}
+    mine = {path for path in held if path.startswith(("services/", "ops/", "cli/"))} | {"kit/observability/health.py"}
     found: dict[str, list[Import]] = {}
     while mine:
         path = mine.pop()

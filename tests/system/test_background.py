@@ -8,7 +8,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from services.standalone.data_dir import is_in_use
+from services.standalone.storage.data_dir import is_in_use
 from tests.integration.system import START_TIMEOUT_S, Groundwork, groundwork_command
 
 pytestmark = [pytest.mark.integration]

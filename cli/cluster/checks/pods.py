@@ -14,7 +14,7 @@ from cli.cluster.snapshot import Container, Pod, Snapshot
 
 _PREPARE = "prepare"
 _EX_CONFIG = 78
-"""kit.configuration: a process refuses its settings."""
+"""kit.process.configuration: a process refuses its settings."""
 _MISSING = re.compile(
     r'(?P<kind>secret|configmap) "(?P<name>[^"]+)" not found'
     r"|couldn't find key (?P<key>\S+) in (?P<kind2>Secret|ConfigMap) \S+?/(?P<name2>[^\s\"]+)"

@@ -24,7 +24,7 @@ from kit.llm.endpoint.presets import REASONING_TOKENS, Preset, preset_named, pre
 from kit.llm.endpoint.stream import chunks_of
 from kit.llm.errors import ModelRejected, PromptTooLong
 from kit.llm.messages import Delta, Finish, FinishReason, ModelInfo, Operation, Request, Spent
-from kit.telemetry import Attributes, begun_span, note_error
+from kit.observability.telemetry import Attributes, begun_span, note_error
 
 _log = structlog.get_logger()
 _EPILOGUE_S = 2.0

@@ -7,7 +7,7 @@ from kit.access.principal import use_principal
 from kit.errors import GroundworkError
 from kit.rpc.calls import HealthStub
 from kit.rpc.server import HEALTH_DETAIL_KEY
-from services.gateway.auth import PROBE
+from services.gateway.access.auth import PROBE
 from services.gateway.models import Health, HealthState
 
 

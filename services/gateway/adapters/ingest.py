@@ -7,10 +7,10 @@ from groundwork.ingest.v1 import ingest_pb2 as pb
 from groundwork.ingest.v1 import ingest_pb2_grpc as rpc
 
 from kit.rpc.calls import responses
-from services.gateway.document_feed import DocumentState, Watch
 from services.gateway.encoding import encode
 from services.gateway.schemas.documents import Document
-from services.gateway.sse import ServerSentEvent
+from services.gateway.streams.document_feed import DocumentState, Watch
+from services.gateway.streams.sse import ServerSentEvent
 
 _SETTLED = {pb.DOCUMENT_STATUS_READY, pb.DOCUMENT_STATUS_FAILED, pb.DOCUMENT_STATUS_DELETED}
 

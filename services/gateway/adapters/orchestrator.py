@@ -9,8 +9,8 @@ from groundwork.orchestrator.v1 import orchestrator_pb2_grpc as rpc
 
 from kit.rpc.calls import responses
 from services.gateway.errors import RunNotStarted
-from services.gateway.events import run_event
 from services.gateway.models import RunEvent
+from services.gateway.streams.events import run_event
 
 
 class OrchestratorRunLog:

@@ -3,11 +3,11 @@
 from fastapi import APIRouter
 from groundwork.orchestrator.v1 import orchestrator_pb2 as pb
 
+from services.gateway.access.scopes import NEEDS_QUERY
 from services.gateway.backends import Services
 from services.gateway.encoding import encode
 from services.gateway.schemas.agents import AgentList
 from services.gateway.schemas.problem import problems
-from services.gateway.scopes import NEEDS_QUERY
 
 router = APIRouter(prefix="/v1/agents", tags=["agents"], dependencies=[NEEDS_QUERY])
 

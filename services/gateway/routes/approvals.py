@@ -4,12 +4,12 @@ from fastapi import APIRouter
 from groundwork.common.v1 import common_pb2
 from groundwork.orchestrator.v1 import orchestrator_pb2 as pb
 
+from services.gateway.access.scopes import NEEDS_QUERY
 from services.gateway.backends import Services
 from services.gateway.encoding import encode
 from services.gateway.schemas.approvals import Approval, ApprovalChoice, ApprovalList
 from services.gateway.schemas.fields import ApprovalPath, PageSize, PageToken
 from services.gateway.schemas.problem import problems
-from services.gateway.scopes import NEEDS_QUERY
 
 router = APIRouter(prefix="/v1/approvals", tags=["approvals"], dependencies=[NEEDS_QUERY])
 

@@ -9,19 +9,19 @@ from groundwork.orchestrator.v1 import orchestrator_pb2 as pb
 from pydantic import BaseModel
 
 from kit.vocabulary.run_fold import WAITING, RunFold
-from services.gateway.answers import answered, fold_events
+from services.gateway.access.existence import require_existing
+from services.gateway.access.own_default import all_meant
+from services.gateway.access.scopes import NEEDS_QUERY
 from services.gateway.backends import Services
-from services.gateway.existence import require_existing
 from services.gateway.models import Json
-from services.gateway.own_default import all_meant
 from services.gateway.schemas.chat import ToolChatRequest, ToolChatResponse, WaitingRun
 from services.gateway.schemas.fields import IdempotencyKey
 from services.gateway.schemas.problem import problems
 from services.gateway.schemas.streams import run_stream_response
-from services.gateway.scopes import NEEDS_QUERY
-from services.gateway.shares import STREAM_PLACE_UNLESS_JSON, wants_json
-from services.gateway.sse import EventStream
-from services.gateway.streaming import run_stream, started
+from services.gateway.streams.answers import answered, fold_events
+from services.gateway.streams.shares import STREAM_PLACE_UNLESS_JSON, wants_json
+from services.gateway.streams.sse import EventStream
+from services.gateway.streams.streaming import run_stream, started
 
 router = APIRouter(prefix="/v1", tags=["chat"], dependencies=[NEEDS_QUERY])
 

@@ -5,13 +5,13 @@ from typing import Any
 from fastapi import APIRouter, Response
 from groundwork.ingest.v1 import ingest_pb2 as pb
 
+from services.gateway.access.own_default import meant
+from services.gateway.access.scopes import NEEDS_INGEST, NEEDS_QUERY
 from services.gateway.backends import Services
 from services.gateway.encoding import encode, enum_number
-from services.gateway.own_default import meant
 from services.gateway.schemas.documents import ChangedCollection, Collection, CollectionList, NewCollection
 from services.gateway.schemas.fields import CollectionPath, IdempotencyKey
 from services.gateway.schemas.problem import problems
-from services.gateway.scopes import NEEDS_INGEST, NEEDS_QUERY
 
 router = APIRouter(prefix="/v1/collections", tags=["collections"])
 

@@ -11,13 +11,13 @@ from groundwork.ingest.v1 import ingest_pb2 as pb
 from starlette.types import Receive, Scope, Send
 
 from kit.rpc.calls import responses
+from services.gateway.access.own_default import meant
+from services.gateway.access.scopes import NEEDS_INGEST, NEEDS_QUERY
 from services.gateway.backends import Services
 from services.gateway.encoding import encode, enum_number
-from services.gateway.own_default import meant
 from services.gateway.schemas.documents import Document, DocumentList, ListedStatus, UploadedDocument
 from services.gateway.schemas.fields import CollectionPath, DocumentPath, IdempotencyKey, PageSize, PageToken
 from services.gateway.schemas.problem import problems
-from services.gateway.scopes import NEEDS_INGEST, NEEDS_QUERY
 
 router = APIRouter(prefix="/v1", tags=["documents"])
 

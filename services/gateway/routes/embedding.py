@@ -6,10 +6,11 @@ from typing import Annotated
 from fastapi import APIRouter, Body
 from groundwork.retriever.v1 import retriever_pb2 as pb
 
+from services.gateway.access.existence import require_existing
+from services.gateway.access.own_default import meant
+from services.gateway.access.scopes import NEEDS_INGEST, NEEDS_QUERY
 from services.gateway.backends import Services
 from services.gateway.encoding import encode
-from services.gateway.existence import require_existing
-from services.gateway.own_default import meant
 from services.gateway.schemas.embedding import (
     Embedding,
     EmbeddingChange,
@@ -19,7 +20,6 @@ from services.gateway.schemas.embedding import (
 )
 from services.gateway.schemas.fields import CollectionPath
 from services.gateway.schemas.problem import problems
-from services.gateway.scopes import NEEDS_INGEST, NEEDS_QUERY
 
 router = APIRouter(prefix="/v1/collections/{collection_id}/embedding", tags=["embedding models"])
 

@@ -7,16 +7,16 @@ from fastapi import APIRouter
 from groundwork.ingest.v1 import ingest_pb2 as pb
 
 from kit.errors import GroundworkError, NotFound
+from services.gateway.access.own_default import meant
+from services.gateway.access.scopes import NEEDS_QUERY
 from services.gateway.adapters.ingest import document_state
 from services.gateway.backends import Backends, Services
-from services.gateway.document_feed import SNAPSHOT_COMPLETE, DocumentState
-from services.gateway.own_default import meant
 from services.gateway.schemas.fields import DocumentPath, OnlyCollection
 from services.gateway.schemas.problem import problems
 from services.gateway.schemas.streams import stream_response
-from services.gateway.scopes import NEEDS_QUERY
-from services.gateway.shares import STREAM_PLACE
-from services.gateway.sse import Encoded, EventStream, ServerSentEvent
+from services.gateway.streams.document_feed import SNAPSHOT_COMPLETE, DocumentState
+from services.gateway.streams.shares import STREAM_PLACE
+from services.gateway.streams.sse import Encoded, EventStream, ServerSentEvent
 
 router = APIRouter(prefix="/v1", tags=["documents"], dependencies=[NEEDS_QUERY])
 

@@ -9,9 +9,9 @@ from pydantic import BaseModel, Field
 
 from kit.access.principal import OPERATOR, use_principal
 from kit.errors import GroundworkError
-from services.gateway.auth import PROBE, Door, client_address
+from services.gateway.access.auth import PROBE, Door, client_address
+from services.gateway.access.keys import Keys
 from services.gateway.backends import Backends, Services
-from services.gateway.keys import Keys
 from services.gateway.models import Health
 
 router = APIRouter(tags=["health"])

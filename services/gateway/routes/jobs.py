@@ -6,13 +6,13 @@ from fastapi import APIRouter, Query
 from groundwork.common.v1 import common_pb2
 from groundwork.ingest.v1 import ingest_pb2 as pb
 
+from services.gateway.access.own_default import meant
+from services.gateway.access.scopes import NEEDS_INGEST, NEEDS_QUERY
 from services.gateway.backends import Services
 from services.gateway.encoding import encode
-from services.gateway.own_default import meant
 from services.gateway.schemas.fields import DeadLetterPath, OnlyCollection, PageSize, PageToken
 from services.gateway.schemas.jobs import DeadLetter, DeadLetterList, JobCounts, Requeued, RequeuedMany, RequeueMany
 from services.gateway.schemas.problem import problems
-from services.gateway.scopes import NEEDS_INGEST, NEEDS_QUERY
 
 router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
 

@@ -1,4 +1,4 @@
-"""API keys: made, listed, rotated and revoked, by those who may (services/gateway/key_admin.py)."""
+"""API keys: made, listed, rotated and revoked, by those who may (services/gateway/access/key_admin.py)."""
 
 from datetime import datetime
 from typing import Annotated
@@ -7,11 +7,12 @@ from fastapi import APIRouter, Depends, Request, Response
 from pydantic import SecretStr
 
 from kit.access import api_keys
-from services.gateway.audit import AuditLog
-from services.gateway.auth import Admission, admission_of, client_address
+from services.gateway.access.audit import AuditLog
+from services.gateway.access.auth import Admission, admission_of, client_address
+from services.gateway.access.key_admin import KeyAdmin, NewKey
+from services.gateway.access.keys import Keys
+from services.gateway.access.scopes import NEEDS_ADMIN, NEEDS_NO_SCOPE
 from services.gateway.errors import ApiKeysOff
-from services.gateway.key_admin import KeyAdmin, NewKey
-from services.gateway.keys import Keys
 from services.gateway.schemas.fields import IdempotencyKey, PageSize, PageToken
 from services.gateway.schemas.keys import (
     ApiKey,
@@ -25,7 +26,6 @@ from services.gateway.schemas.keys import (
 from services.gateway.schemas.problem import problems
 from services.gateway.schemas.search import start_of
 from services.gateway.schemas.times import rfc3339
-from services.gateway.scopes import NEEDS_ADMIN, NEEDS_NO_SCOPE
 
 router = APIRouter(prefix="/v1/keys", tags=["keys"])
 

@@ -3,11 +3,11 @@
 from fastapi import APIRouter
 from groundwork.orchestrator.v1 import orchestrator_pb2 as pb
 
+from services.gateway.access.scopes import NEEDS_OPERATOR, NEEDS_QUERY
 from services.gateway.backends import Backends, Services
 from services.gateway.encoding import encode
 from services.gateway.schemas.models import ModelChoice, Models, OperationModels, OperationPath
 from services.gateway.schemas.problem import problems
-from services.gateway.scopes import NEEDS_OPERATOR, NEEDS_QUERY
 
 router = APIRouter(prefix="/v1/models", tags=["models"])
 

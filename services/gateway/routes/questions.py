@@ -6,20 +6,20 @@ from fastapi import APIRouter, Header, Request
 from fastapi.responses import Response
 from groundwork.orchestrator.v1 import orchestrator_pb2 as pb
 
-from services.gateway.answers import fold_events
+from services.gateway.access.existence import require_existing
+from services.gateway.access.own_default import all_meant, meant
+from services.gateway.access.scopes import NEEDS_QUERY
 from services.gateway.backends import Services
-from services.gateway.events import run_mode
-from services.gateway.existence import require_existing
-from services.gateway.own_default import all_meant, meant
 from services.gateway.routes.chat import as_json, responses
 from services.gateway.schemas.fields import CollectionPath, IdempotencyKey
 from services.gateway.schemas.problem import problems
 from services.gateway.schemas.runs import ChatRequest, QaRequest, QaResponse
 from services.gateway.schemas.streams import run_stream_response
-from services.gateway.scopes import NEEDS_QUERY
-from services.gateway.shares import STREAM_PLACE_IF_STREAMED, STREAM_PLACE_UNLESS_JSON, wants_json
-from services.gateway.sse import EVENT_STREAM, EventStream
-from services.gateway.streaming import run_stream, started
+from services.gateway.streams.answers import fold_events
+from services.gateway.streams.events import run_mode
+from services.gateway.streams.shares import STREAM_PLACE_IF_STREAMED, STREAM_PLACE_UNLESS_JSON, wants_json
+from services.gateway.streams.sse import EVENT_STREAM, EventStream
+from services.gateway.streams.streaming import run_stream, started
 
 router = APIRouter(prefix="/v1", tags=["questions"], dependencies=[NEEDS_QUERY])
 

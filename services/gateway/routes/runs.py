@@ -7,17 +7,17 @@ from fastapi import APIRouter, Header, Query, Response
 from groundwork.common.v1 import common_pb2
 from groundwork.orchestrator.v1 import orchestrator_pb2 as pb
 
+from services.gateway.access.scopes import NEEDS_QUERY
 from services.gateway.backends import Backends, Services
 from services.gateway.encoding import encode
-from services.gateway.runs import follow
 from services.gateway.schemas.fields import DIGITS, PageSize, PageToken, Pattern, RunPath
 from services.gateway.schemas.problem import problems
 from services.gateway.schemas.runs import Run, RunList, RunWithAnswer
 from services.gateway.schemas.streams import run_stream_response
-from services.gateway.scopes import NEEDS_QUERY
-from services.gateway.shares import STREAM_PLACE
-from services.gateway.sse import EventStream, ServerSentEvent
-from services.gateway.streaming import policy, tell, told
+from services.gateway.streams.following import follow
+from services.gateway.streams.shares import STREAM_PLACE
+from services.gateway.streams.sse import EventStream, ServerSentEvent
+from services.gateway.streams.streaming import policy, tell, told
 
 _LAST_SEQ = 10**18 - 1
 _EVENT_ID = Pattern("^[0-9]{1,18}$", "is no id of an event of this run; it is a whole number")

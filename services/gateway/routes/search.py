@@ -7,16 +7,16 @@ from fastapi import APIRouter, Query
 from google.protobuf.timestamp_pb2 import Timestamp
 from groundwork.retriever.v1 import retriever_pb2 as pb
 
+from services.gateway.access.existence import unless_missing
+from services.gateway.access.own_default import all_meant
+from services.gateway.access.scopes import NEEDS_QUERY
 from services.gateway.backends import Services
 from services.gateway.encoding import encode, enum_number
 from services.gateway.errors import ChunkNotFound
-from services.gateway.existence import unless_missing
 from services.gateway.models import Json
-from services.gateway.own_default import all_meant
 from services.gateway.schemas.fields import DIGITS, ChunkPath
 from services.gateway.schemas.problem import problems
 from services.gateway.schemas.search import Filters, PassageWindow, SearchRequest, SearchResponse, end_of, start_of
-from services.gateway.scopes import NEEDS_QUERY
 
 router = APIRouter(prefix="/v1", tags=["search"], dependencies=[NEEDS_QUERY])
 

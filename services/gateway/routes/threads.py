@@ -6,6 +6,7 @@ from fastapi import APIRouter, Query, Response
 from groundwork.common.v1 import common_pb2
 from groundwork.memory.v1 import memory_pb2 as pb
 
+from services.gateway.access.scopes import NEEDS_QUERY
 from services.gateway.backends import Services
 from services.gateway.encoding import encode
 from services.gateway.models import Json
@@ -19,7 +20,6 @@ from services.gateway.schemas.runs import (
     ThreadTitle,
     ThreadWithMessages,
 )
-from services.gateway.scopes import NEEDS_QUERY
 
 router = APIRouter(prefix="/v1/threads", tags=["threads"], dependencies=[NEEDS_QUERY])
 

@@ -10,10 +10,16 @@ from starlette.requests import ClientDisconnect
 
 from kit.errors import GroundworkError
 from kit.rpc.calls import WholeRequests
+from services.gateway.access.own_default import meant
+from services.gateway.access.scopes import NEEDS_INGEST
 from services.gateway.backends import Backends, Services
 from services.gateway.errors import UploadStalled
 from services.gateway.metrics import UPLOADED_BYTES
-from services.gateway.multipart import (
+from services.gateway.routes.documents import document_body
+from services.gateway.schemas.documents import UploadedDocument
+from services.gateway.schemas.fields import CollectionPath, IdempotencyKey
+from services.gateway.schemas.problem import problems
+from services.gateway.serving.multipart import (
     ENCODING_FIELD,
     FILE_FIELD,
     LANE_FIELD,
@@ -21,12 +27,6 @@ from services.gateway.multipart import (
     METADATA_FIELD,
     MultipartForm,
 )
-from services.gateway.own_default import meant
-from services.gateway.routes.documents import document_body
-from services.gateway.schemas.documents import UploadedDocument
-from services.gateway.schemas.fields import CollectionPath, IdempotencyKey
-from services.gateway.schemas.problem import problems
-from services.gateway.scopes import NEEDS_INGEST
 
 router = APIRouter(prefix="/v1", tags=["documents"])
 

@@ -6,12 +6,12 @@ from fastapi import APIRouter, Query
 from groundwork.orchestrator.v1 import orchestrator_pb2 as pb
 
 from kit.access.principal import SUBJECT_PATTERN
+from services.gateway.access.scopes import NEEDS_QUERY
 from services.gateway.backends import Services
 from services.gateway.encoding import encode
 from services.gateway.schemas.fields import Pattern
 from services.gateway.schemas.problem import problems
 from services.gateway.schemas.usage import UsageAccount
-from services.gateway.scopes import NEEDS_QUERY
 
 router = APIRouter(prefix="/v1/usage", tags=["usage"], dependencies=[NEEDS_QUERY])
 

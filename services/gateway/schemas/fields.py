@@ -8,7 +8,7 @@ from fastapi import Header, Path, Query
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic_core import CoreSchema, core_schema
 
-from kit.idempotency import KEY_PATTERN
+from kit.stores.idempotency import KEY_PATTERN
 
 
 class Pattern:

@@ -5,7 +5,7 @@ from datetime import datetime
 from google.protobuf.timestamp_pb2 import Timestamp
 from groundwork.ingest.v1 import ingest_pb2
 
-from kit.collections import Visibility
+from kit.stores.collections import Visibility
 from services.ingest.documents.models import Collection, DeadLetter, Document, Lane, Report, Status
 from services.ingest.work.models import JobCounts, RequeueOutcome
 

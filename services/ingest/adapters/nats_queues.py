@@ -7,11 +7,11 @@ from dataclasses import replace
 from datetime import datetime
 
 from kit.access.tokens import TokenSigner, TokenVerifier
-from kit.forgetting import ForgetQueue, ForgetRequest, Source
 from kit.jetstream import Nats, WorkQueue
 from kit.jetstream.backlog import Backlog
 from kit.jetstream.reading import last_position
 from kit.jetstream.turns import bulk_lane
+from kit.stores.forgetting import ForgetQueue, ForgetRequest, Source
 from services.ingest.documents import records
 from services.ingest.documents.models import IngestJob, Lane
 from services.ingest.state import JOBS

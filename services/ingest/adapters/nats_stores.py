@@ -5,10 +5,10 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing, suppress
 
 from kit.access.principal import Principal
-from kit.collection_map import CollectionMap
 from kit.errors import Aborted, AlreadyExists
 from kit.jetstream import Entry, KeyValue, Nats
 from kit.shared_state import COLLECTIONS
+from kit.stores.collection_map import CollectionMap
 from services.ingest.adapters.record_reader import RecordReader
 from services.ingest.documents import records
 from services.ingest.documents.models import Collection, Document, NameClaim, StoredDocument

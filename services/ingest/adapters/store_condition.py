@@ -12,7 +12,7 @@ from nats.js.errors import APIError
 
 from kit.errors import GroundworkError
 from kit.jetstream.condition import Finding, StoreCondition
-from kit.ops import Trouble
+from kit.observability.ops import Trouble
 
 _INTERVAL_S = 15.0
 

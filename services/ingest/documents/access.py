@@ -3,8 +3,8 @@ for what does not exist."""
 
 from collections.abc import Awaitable, Callable
 
-from kit import collections as rules
 from kit.access.principal import Principal
+from kit.stores import collections as rules
 from services.ingest.documents.models import Collection, Document
 from services.ingest.errors import DocumentNotFound, NotYours
 from services.ingest.ports import CollectionStore

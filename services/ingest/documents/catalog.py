@@ -1,13 +1,13 @@
-"""Collections: made, found, shared and deleted, each by whom kit.collections allows it. Everybody has a default one, which is made
-when it is first asked for; a collection being deleted takes no more uploads."""
+"""Collections are made, found, shared and deleted by callers that kit.stores.collections allows. Each subject has a default one,
+made when it is first asked for; a collection that is being deleted takes no more uploads."""
 
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
 
 from kit.access.principal import Principal
-from kit.collections import DEFAULT_ID, Visibility, is_own_default, is_reserved, may_change, may_read, own_id
 from kit.errors import AlreadyExists
+from kit.stores.collections import DEFAULT_ID, Visibility, is_own_default, is_reserved, may_change, may_read, own_id
 from services.ingest.documents import naming
 from services.ingest.documents.access import not_yours
 from services.ingest.documents.models import Collection

@@ -6,7 +6,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from kit.collections import Visibility
+from kit.stores.collections import Visibility
 
 
 class Status(StrEnum):

@@ -4,7 +4,7 @@ a path, nor is it a key or a subject. Ids become keys and subjects, so their alp
 import re
 import unicodedata
 
-from kit.collections import DEFAULT_ID
+from kit.stores.collections import DEFAULT_ID
 from services.ingest.errors import BadName, BadUpload, DocumentNotFound
 from services.ingest.reading.decoding import codec_of_texts
 

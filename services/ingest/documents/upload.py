@@ -17,7 +17,7 @@ from datetime import datetime
 
 from kit.access.principal import Principal
 from kit.errors import Aborted, AlreadyExists
-from kit.idempotency import Attempt
+from kit.stores.idempotency import Attempt
 from services.ingest.documents import life, naming
 from services.ingest.documents.catalog import Catalog
 from services.ingest.documents.deletion import Deletion, file_lease

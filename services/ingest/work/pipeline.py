@@ -16,7 +16,7 @@ from typing import TypeVar
 import structlog
 
 from kit.errors import DataLoss, FailedPrecondition, InvalidArgument
-from kit.telemetry import span
+from kit.observability.telemetry import span
 from services.ingest.documents import life
 from services.ingest.documents.deletion import Deletion, document_lease, file_lease
 from services.ingest.documents.file_users import files_of

@@ -11,7 +11,7 @@ import numpy as np
 import structlog
 
 from kit.errors import Cancelled, DeadlineExceeded, ResourceExhausted, Unavailable
-from kit.telemetry import continued_span, current_traceparent
+from kit.observability.telemetry import continued_span, current_traceparent
 from services.ingest.documents.models import Lane
 from services.ingest.errors import BadVectors
 from services.ingest.ports import Embedder, Vectors

@@ -5,8 +5,8 @@ import json
 from datetime import datetime
 
 from kit.access.tokens import TokenSigner, TokenVerifier
-from kit.forgetting import ForgetQueue, ForgetRequest, Source
 from kit.jetstream import Job, Nats, WorkQueue
+from kit.stores.forgetting import ForgetQueue, ForgetRequest, Source
 from services.memory.models import Deletion, Owner
 from services.memory.state import DELETIONS
 

@@ -16,9 +16,9 @@ from groundwork.orchestrator.v1 import record_pb2 as pb
 
 from kit.access.principal import Principal
 from kit.errors import Aborted, AlreadyExists
-from kit.idempotency import IdempotencyConflict
 from kit.jetstream import KeyValue, Nats
 from kit.records import UNREADABLE, set_aside
+from kit.stores.idempotency import IdempotencyConflict
 from services.orchestrator.adapters import records
 from services.orchestrator.adapters.codec import fill
 from services.orchestrator.errors import RunDamaged

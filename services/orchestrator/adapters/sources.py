@@ -10,9 +10,9 @@ import json
 from collections.abc import Sequence
 
 from kit.errors import AlreadyExists
-from kit.forgetting import Source
 from kit.jetstream import KeyValue, Nats
 from kit.records import UNREADABLE, set_aside
+from kit.stores.forgetting import Source
 from services.orchestrator.models import Dependent, RunKey
 from services.orchestrator.state import FORGOTTEN, OLDER_RUNS_NOTED, SOURCES
 

@@ -14,7 +14,7 @@ from typing import Any
 import structlog
 
 from kit.errors import GroundworkError, Unavailable
-from kit.telemetry import span
+from kit.observability.telemetry import span
 from services.orchestrator.errors import FencedOff
 from services.orchestrator.log.events import (
     Approval,

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Sequence
 
 from kit.errors import GroundworkError, Unavailable
-from kit.forgetting import Source
+from kit.stores.forgetting import Source
 from services.orchestrator.answering.drafting import degraded
 from services.orchestrator.log.events import Answer, Evidence
 from services.orchestrator.models import RunRecord, Turn

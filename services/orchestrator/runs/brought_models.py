@@ -5,11 +5,11 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import Protocol
 
-from kit.egress import EgressGuard
 from kit.errors import GroundworkError, Unavailable
 from kit.llm import ModelUnavailable
 from kit.llm.brought import BroughtModel, use_brought_model
 from kit.llm.providers import PRESET_URLS
+from kit.network.egress import EgressGuard
 from services.orchestrator.errors import InvalidRequest
 from services.orchestrator.models import RunKey, RunRecord
 

@@ -11,7 +11,7 @@ import structlog
 
 from kit import deadline
 from kit.errors import DeadlineExceeded, GroundworkError, Unavailable
-from kit.telemetry import current_trace_id
+from kit.observability.telemetry import current_trace_id
 from services.orchestrator.errors import BudgetSpent, FencedOff, Parked, signal_in
 from services.orchestrator.log.events import RunError, RunStatus
 from services.orchestrator.log.journal import Journal

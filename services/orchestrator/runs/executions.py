@@ -6,7 +6,7 @@ import contextvars
 import structlog
 
 from kit.access.principal import use_principal
-from kit.telemetry import continued_span
+from kit.observability.telemetry import continued_span
 from services.orchestrator.log.journal import Journal
 from services.orchestrator.metrics import RUNS_IN_HAND
 from services.orchestrator.models import RunKey, RunRecord

@@ -24,7 +24,7 @@ import structlog
 
 from kit.access.principal import Principal, use_principal
 from kit.errors import GroundworkError
-from kit.forgetting import ForgetRequest, Source, SourceKind
+from kit.stores.forgetting import ForgetRequest, Source, SourceKind
 from services.orchestrator.errors import RunDamaged
 from services.orchestrator.log.events import Evidence, Retrieval, RunStatus
 from services.orchestrator.metrics import FORGOTTEN_RUNS

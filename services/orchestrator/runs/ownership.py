@@ -25,7 +25,7 @@ from datetime import UTC, datetime
 import structlog
 
 from kit.errors import Unavailable
-from kit.waiting import Sparing
+from kit.process.waiting import Sparing
 from services.orchestrator.errors import FencedOff
 from services.orchestrator.log.events import RunEvent
 from services.orchestrator.models import RunKey, RunMarker, Wait

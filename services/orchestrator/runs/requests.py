@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import fields
 from datetime import datetime
 
-from kit.idempotency import KEY_PATTERN
+from kit.stores.idempotency import KEY_PATTERN
 from services.orchestrator.errors import InvalidRequest, MemoryModeNotOffered
 from services.orchestrator.log.events import Budgets
 from services.orchestrator.models import RunRequest

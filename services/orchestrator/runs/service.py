@@ -11,9 +11,9 @@ import structlog
 
 from kit.access.principal import Principal
 from kit.errors import AlreadyExists, GroundworkError, Unavailable
-from kit.forgetting import Source
 from kit.llm.brought import BroughtModel
-from kit.telemetry import current_traceparent
+from kit.observability.telemetry import current_traceparent
+from kit.stores.forgetting import Source
 from services.orchestrator.errors import (
     RunDamaged,
     RunForgotten,

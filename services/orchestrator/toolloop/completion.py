@@ -21,7 +21,7 @@ from kit.llm import (
 from services.orchestrator.answering.coalescing import coalesced
 from services.orchestrator.answering.generation import Listener, Writing
 from services.orchestrator.log.screen import Screen
-from services.orchestrator.toolloop.hermes import CallTextFilter
+from services.orchestrator.toolloop.written.hermes import CallTextFilter
 
 _MOST_CALLS = 32
 """Of one completion: more are a model that is caught in a loop."""

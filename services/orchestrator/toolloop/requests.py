@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from kit.llm import ToolCall
 from services.orchestrator.log.events import EffectClass
 from services.orchestrator.models import Tool
-from services.orchestrator.toolloop.arguments import UnreadableArguments, read_arguments
 from services.orchestrator.toolloop.completion import Completion
 from services.orchestrator.toolloop.planner import Requested
+from services.orchestrator.toolloop.written.arguments import UnreadableArguments, read_arguments
 
 _PREFIXES = ("functions.", "function.", "tools.", "tool.", "default_api.")
 """What models put in front of names that they were told without."""

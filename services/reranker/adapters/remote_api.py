@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import httpx
 from opentelemetry.trace import SpanKind
 
-from kit.telemetry import Attributes, span
+from kit.observability.telemetry import Attributes, span
 from services.reranker import metrics
 from services.reranker.errors import ProviderAnswerWrong, ProviderBusy, ProviderRejected, ProviderUnavailable
 

@@ -12,9 +12,9 @@ import structlog
 from kit.errors import Aborted, AlreadyExists
 from kit.jetstream import Entry, KeyValue, Nats
 from services.retriever import metrics
-from services.retriever.collection_embedding import CollectionEmbedding, Stage
 from services.retriever.errors import PointerConflict
-from services.retriever.evaluation import Comparison, Evaluation, Quality, Question
+from services.retriever.model_change.collection_embedding import CollectionEmbedding, Stage
+from services.retriever.model_change.evaluation import Comparison, Evaluation, Quality, Question
 from services.retriever.ports import EmbeddingEntry
 from services.retriever.state import COLLECTION_MODELS
 

@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 
 from kit.access.principal import current_principal
-from kit.collection_map import CollectionMap
-from kit.collections import CollectionAccess, decode_access, is_implicit, may_change
 from kit.jetstream import Entry, Nats
+from kit.stores.collection_map import CollectionMap
+from kit.stores.collections import CollectionAccess, decode_access, is_implicit, may_change
 from services.retriever.errors import CollectionNotFound, NotYours
 
 

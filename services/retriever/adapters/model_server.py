@@ -10,9 +10,9 @@ from groundwork.reranker.v1 import reranker_pb2, reranker_pb2_grpc
 from kit.access.principal import Principal, use_principal
 from kit.access.tokens import TokenSigner
 from kit.errors import DeadlineExceeded, FailedPrecondition, GroundworkError, Internal, Unavailable
+from kit.network.tls import CertificateSource
 from kit.rpc.addresses import host, resolved
 from kit.rpc.channel import open_channel
-from kit.rpc.tls import CertificateSource
 from services.retriever.errors import EmbedderUnavailable, EmbeddingSpaceMismatch, RerankerUnavailable
 from services.retriever.models import EmbeddingSpace, Vectors
 

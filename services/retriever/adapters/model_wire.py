@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from google.protobuf.timestamp_pb2 import Timestamp
 from groundwork.retriever.v1 import retriever_pb2 as pb
 
-from services.retriever.collection_embedding import DEFAULT_MARGIN, CollectionEmbedding, Stage
-from services.retriever.embedding_changes import EmbeddingStatus
-from services.retriever.evaluation import Comparison, Evaluation, Quality, Question
+from services.retriever.model_change.collection_embedding import DEFAULT_MARGIN, CollectionEmbedding, Stage
+from services.retriever.model_change.embedding_changes import EmbeddingStatus
+from services.retriever.model_change.evaluation import Comparison, Evaluation, Quality, Question
 from services.retriever.models import Amount
 
 _STAGES = {

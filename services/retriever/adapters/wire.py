@@ -7,7 +7,6 @@ from groundwork.common.v1 import common_pb2
 from groundwork.retriever.v1 import retriever_pb2 as pb
 
 from services.retriever.errors import InvalidRequest
-from services.retriever.indexing import IndexHeader
 from services.retriever.models import (
     Activation,
     BoundingBox,
@@ -20,7 +19,8 @@ from services.retriever.models import (
     Section,
     Vectors,
 )
-from services.retriever.revision_reader import HeldRevision, RevisionState
+from services.retriever.revisions.indexing import IndexHeader
+from services.retriever.revisions.revision_reader import HeldRevision, RevisionState
 
 
 def chunk_message(chunk: Chunk) -> pb.Chunk:

@@ -9,10 +9,10 @@ import grpc
 import grpc.aio
 from grpc_health.v1 import health_pb2
 
+from kit.network.tls import CertificateSource
 from kit.rpc.calls import health_stub
 from kit.rpc.credentials import channel_credentials
-from kit.rpc.tls import CertificateSource
-from services.standalone.models import Probe, ProbeKind
+from services.standalone.supervising.models import Probe, ProbeKind
 
 ATTEMPT_TIMEOUT_S = 2.0
 

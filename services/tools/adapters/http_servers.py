@@ -1,4 +1,4 @@
-"""Asks HTTP servers for tools: hosts that the operator has listed and no others, at addresses that kit.egress permits, with bounds
+"""Asks HTTP servers for tools: only hosts that the operator has listed, at addresses that kit.network.egress permits, with bounds
 on size and time. A redirect is judged like the first address."""
 
 import asyncio
@@ -10,9 +10,9 @@ from typing import Any
 
 import httpx
 
-from kit.egress import EgressGuard, Place, UrlRefused, parse_networks, place_of
 from kit.errors import GroundworkError
-from kit.guarded_http import guarded_transport
+from kit.network.egress import EgressGuard, Place, UrlRefused, parse_networks, place_of
+from kit.network.guarded_http import guarded_transport
 from services.tools.errors import CallInDoubt, ToolError
 from services.tools.outside.hosts import parse_host_patterns
 from services.tools.settings import ToolsSettings

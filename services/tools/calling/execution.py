@@ -15,7 +15,7 @@ from jsonschema import Draft202012Validator
 from jsonschema.exceptions import best_match
 from opentelemetry.trace import Span, StatusCode
 
-from kit.telemetry import span
+from kit.observability.telemetry import span
 from services.tools.calling.bounds import shortened
 from services.tools.calling.calls import Calls
 from services.tools.calling.progress import Tell, unheard

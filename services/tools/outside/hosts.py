@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from kit.egress import Place, UrlRefused, place_of
+from kit.network.egress import Place, UrlRefused, place_of
 
 _WILDCARD = "*."
 _PATTERN = re.compile(r"(?P<scheme>https?://)?(?P<wildcard>\*\.)?(?P<rest>[^/?#@*\s]+)")

@@ -13,13 +13,13 @@ from groundwork.orchestrator.v1 import orchestrator_pb2, record_pb2, state_pb2
 from groundwork.tools.v1 import record_pb2 as call_pb2
 from pydantic import SecretStr
 
-from kit import api_key_store, forgetting, idempotency
 from kit.access import api_keys
 from kit.jetstream import Entry, Job, condition
 from kit.llm import switching
 from kit.llm.brought import BroughtModel
 from kit.llm.providers import Choice
 from kit.state import Store
+from kit.stores import api_key_store, forgetting, idempotency
 from kit.testing.harness import TEST_PRINCIPAL
 from services.gateway import state as gateway
 from services.ingest import state as ingest
@@ -61,8 +61,8 @@ from services.orchestrator.models import Dependent, Outcome, RunKey, RunMarker, 
 from services.orchestrator.runs.tally import RunCost
 from services.retriever import state as retriever
 from services.retriever.adapters import collection_models, revisions
-from services.retriever.collection_embedding import CollectionEmbedding, Stage
-from services.retriever.evaluation import Comparison, Evaluation, Quality, Question
+from services.retriever.model_change.collection_embedding import CollectionEmbedding, Stage
+from services.retriever.model_change.evaluation import Comparison, Evaluation, Quality, Question
 from services.retriever.models import Pointer
 from services.tools import state as tools
 from services.tools.adapters import call_store

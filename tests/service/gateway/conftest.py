@@ -19,14 +19,14 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from structlog.testing import capture_logs
 
 from kit.access.principal import Principal
+from kit.process.service import DetailedHealth
 from kit.rpc.server import make_server
-from kit.service import DetailedHealth
 from kit.testing.harness import make_verifier
+from services.gateway.access.keys import Keys
 from services.gateway.api import create_api
 from services.gateway.backends import open_backends
-from services.gateway.keys import Keys
-from services.gateway.lobby import connection_limits
-from services.gateway.server import HttpServer, bind
+from services.gateway.serving.lobby import connection_limits
+from services.gateway.serving.server import HttpServer, bind
 from services.gateway.settings import GatewaySettings
 from tests.service.gateway.fakes import FakeIngest, FakeMemory, FakeOrchestrator, FakeRetriever, FakeStore
 

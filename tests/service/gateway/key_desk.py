@@ -6,8 +6,8 @@ from typing import Any
 
 from kit.access.api_keys import new_key
 from kit.access.principal import OPERATOR
-from kit.api_key_store import ApiKeyStore
 from kit.jetstream import Nats
+from kit.stores.api_key_store import ApiKeyStore
 
 
 @dataclass

@@ -16,11 +16,11 @@ from kit.access.api_keys import new_text
 from kit.access.principal import ADMIN, INGEST, QUERY
 from kit.jetstream import Nats
 from kit.testing.nats import NatsServer
+from services.gateway.access.key_ring import KeyRing
+from services.gateway.access.keys import Keys
 from services.gateway.app import require_loopback, run
 from services.gateway.errors import AuthenticationRequired
-from services.gateway.key_ring import KeyRing
-from services.gateway.keys import Keys
-from services.gateway.server import bind
+from services.gateway.serving.server import bind
 from services.gateway.settings import GatewaySettings
 from tests.service.gateway.conftest import Clocks, Live, Settings, World, in_process
 from tests.service.gateway.key_desk import KeyDesk, bearer, id_of

@@ -15,7 +15,7 @@ from kit.access.principal import OPERATOR
 from kit.errors import FailedPrecondition
 from kit.jetstream import Nats
 from kit.testing.nats import NatsServer
-from services.gateway.keys import Keys
+from services.gateway.access.keys import Keys
 from services.gateway.settings import GatewaySettings
 from tests.service.gateway.conftest import Clocks, Live, Settings, World, in_process
 from tests.service.gateway.key_desk import KeyDesk, bearer

@@ -16,11 +16,11 @@ import pytest
 from groundwork.ingest.v1 import ingest_pb2
 
 from kit.testing.harness import free_port, running_service
-from services.gateway import connections, lobby
 from services.gateway.app import run
-from services.gateway.connections import Connection
-from services.gateway.lobby import connection_limits
 from services.gateway.routes import upload
+from services.gateway.serving import connections, lobby
+from services.gateway.serving.connections import Connection
+from services.gateway.serving.lobby import connection_limits
 from tests.service.gateway.conftest import Live, Settings, World
 from tests.service.gateway.fakes import document
 

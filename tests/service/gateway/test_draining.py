@@ -16,13 +16,13 @@ import pytest
 
 from kit.errors import FailedPrecondition
 from kit.testing.harness import free_port, running_service
-from services.gateway import connections
 from services.gateway.api import create_api
 from services.gateway.app import run
 from services.gateway.backends import open_backends
-from services.gateway.lobby import connection_limits
 from services.gateway.metrics import CONNECTIONS
-from services.gateway.server import HttpServer, bind
+from services.gateway.serving import connections
+from services.gateway.serving.lobby import connection_limits
+from services.gateway.serving.server import HttpServer, bind
 from services.gateway.settings import GatewaySettings
 from tests.service.gateway.conftest import SERVICES, Settings, World
 

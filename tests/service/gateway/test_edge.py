@@ -12,7 +12,7 @@ from kit.errors import FailedPrecondition
 from kit.testing.harness import free_port, running_service
 from services.gateway.app import run
 from services.gateway.metrics import REQUESTS
-from services.gateway.server import bind
+from services.gateway.serving.server import bind
 from tests.service.gateway.conftest import Settings, World, in_process
 
 QUERY = {"query": "notice"}

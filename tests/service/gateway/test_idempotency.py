@@ -5,7 +5,7 @@ from typing import Any
 import httpx
 import pytest
 
-from kit.idempotency import IdempotencyConflict, IdempotencyInFlight
+from kit.stores.idempotency import IdempotencyConflict, IdempotencyInFlight
 from tests.service.gateway.conftest import World
 
 KEY = "7d9f5b1e-0000-4000-8000-1c2d3e4f5a6b"

@@ -10,7 +10,7 @@ import pytest
 from kit.access.api_keys import read_shown
 from kit.access.principal import ADMIN, INGEST, OPERATOR, QUERY
 from kit.jetstream import Nats
-from services.gateway.keys import Keys
+from services.gateway.access.keys import Keys
 from tests.service.gateway.conftest import Clocks, Settings, in_process
 from tests.service.gateway.key_desk import KeyDesk, bearer, id_of
 

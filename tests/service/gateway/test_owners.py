@@ -8,12 +8,12 @@ import httpx
 import pytest
 
 from kit.access.principal import INGEST, QUERY, Principal, current_principal, use_principal
-from kit.collections import own_id
+from kit.stores.collections import own_id
+from services.gateway.access.auth import authenticated
 from services.gateway.adapters.ingest import document_state
 from services.gateway.api import create_api
-from services.gateway.auth import authenticated
 from services.gateway.backends import open_backends
-from services.gateway.document_feed import DocumentFeeds, DocumentState
+from services.gateway.streams.document_feed import DocumentFeeds, DocumentState
 from tests.service.gateway.conftest import Settings, World
 from tests.service.gateway.fakes import document
 

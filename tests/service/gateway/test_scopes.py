@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from kit.access.principal import ADMIN, INGEST, OPERATOR, QUERY, SCOPES, Principal
-from services.gateway.scopes import declared_scopes
+from services.gateway.access.scopes import declared_scopes
 from tests.service.gateway.conftest import Settings, World, act_as, in_process
 from tests.service.gateway.test_openapi_enforced import Operation, operations
 

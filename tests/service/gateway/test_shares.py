@@ -10,10 +10,10 @@ import httpx
 import pytest
 from groundwork.ingest.v1 import ingest_pb2
 
-from services.gateway import connections
-from services.gateway.lobby import ConnectionLimits, Lobby, connection_limits, origin_of, stream_limit
+from services.gateway.serving import connections
+from services.gateway.serving.lobby import ConnectionLimits, Lobby, connection_limits, origin_of, stream_limit
 from services.gateway.settings import GatewaySettings
-from services.gateway.shares import StreamShares
+from services.gateway.streams.shares import StreamShares
 from tests.service.gateway.conftest import Live, Settings, World
 from tests.service.gateway.fakes import RUN_ID, document
 from tests.service.gateway.test_connections import PATIENT, answered_and_closed, connected, reason

@@ -13,8 +13,8 @@ from groundwork.orchestrator.v1 import orchestrator_pb2, orchestrator_pb2_grpc
 
 from kit.access.keys import KeySource, parse_public_keys
 from kit.access.tokens import TokenVerifier
+from kit.network.tls import CertificateSource
 from kit.rpc.server import Server, end_when_draining, make_server
-from kit.rpc.tls import CertificateSource
 
 CONTRACTS = [
     contract

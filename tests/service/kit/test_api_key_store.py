@@ -11,9 +11,9 @@ import pytest
 
 from kit.access.api_keys import encode, new_key
 from kit.access.principal import OPERATOR, QUERY
-from kit.api_key_store import ApiKeyNotFound, ApiKeyStore, bootstrap_key
 from kit.jetstream import KeyValue, Nats
 from kit.shared_state import API_KEYS
+from kit.stores.api_key_store import ApiKeyNotFound, ApiKeyStore, bootstrap_key
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
 

@@ -17,8 +17,8 @@ from opentelemetry.trace import SpanKind
 from prometheus_client import REGISTRY
 
 from kit.errors import GroundworkError, NotFound
+from kit.observability.telemetry import current_trace_id
 from kit.rpc.channel import Channel
-from kit.telemetry import current_trace_id
 from kit.testing.harness import open_test_channel, running_servicer
 from kit.testing.telemetry import recorded_spans
 

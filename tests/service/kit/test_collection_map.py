@@ -9,11 +9,11 @@ from typing import cast
 import pytest
 
 from kit.access.principal import ADMIN, Principal
-from kit.collection_map import CollectionMap, CollectionsStale
-from kit.collections import CollectionAccess, decode_access
 from kit.errors import Unavailable
 from kit.jetstream import Entry, KeyValue, Nats
 from kit.shared_state import COLLECTIONS
+from kit.stores.collection_map import CollectionMap, CollectionsStale
+from kit.stores.collections import CollectionAccess, decode_access
 
 ANN, BOB = Principal("acme", "ann"), Principal("acme", "bob")
 ADMINISTRATOR = Principal("acme", "root", frozenset({ADMIN}))

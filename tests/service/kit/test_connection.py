@@ -12,11 +12,11 @@ from kit import deadline
 from kit.errors import Unavailable
 from kit.jetstream import Entry, Job, KeyValue, Nats, WorkQueue, connect
 from kit.jetstream.failures import cancellation_kept
-from kit.service import _CHECK_TIMEOUT_S as CHECK_TIMEOUT_S
+from kit.process.service import _CHECK_TIMEOUT_S as CHECK_TIMEOUT_S
+from kit.process.waiting import Waiting
 from kit.state import Queue
 from kit.testing.harness import free_port, make_signer, make_verifier
 from kit.testing.nats import NatsServer
-from kit.waiting import Waiting
 
 
 async def eventually(write: Callable[[], Awaitable[object]], seconds: float = 60.0) -> None:

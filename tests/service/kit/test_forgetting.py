@@ -8,9 +8,9 @@ from structlog.testing import capture_logs
 
 from kit.access.keys import new_key, public_half
 from kit.access.principal import Principal, use_principal
-from kit.forgetting import ForgetQueue, ForgetRequest, Source, decode
 from kit.jetstream import Job, Nats
 from kit.records import UNREADABLE
+from kit.stores.forgetting import ForgetQueue, ForgetRequest, Source, decode
 from kit.testing.harness import make_signer, make_verifier
 
 ANN = Principal("acme", "ann")

@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from kit.health import unready
-from kit.ops import OpsServer, Trouble
+from kit.observability.health import unready
+from kit.observability.ops import OpsServer, Trouble
 
 
 def asked(port: int, host: str = "0.0.0.0") -> str:
@@ -45,7 +45,7 @@ def test_port_that_cannot_be_known_is_named(environment: dict[str, str]) -> None
 def test_command_ends_with_the_code_that_docker_reads(ready: bool) -> None:
     with OpsServer("127.0.0.1", 0, ready=lambda: ready, troubles=lambda: [Trouble("NATS", "is away")]) as door:
         environment = os.environ | {"GROUNDWORK_OPS_HOST": "0.0.0.0", "GROUNDWORK_OPS_PORT": str(door.port)}
-        command = [sys.executable, "-m", "kit.health"]
+        command = [sys.executable, "-m", "kit.observability.health"]
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == (0 if ready else 1)
     assert ("NATS: is away" in done.stderr) is not ready

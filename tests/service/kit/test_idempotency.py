@@ -8,8 +8,8 @@ import pytest
 
 from kit.access.principal import Principal
 from kit.errors import InvalidArgument, Unavailable
-from kit.idempotency import IN_HAND_S, Attempt, IdempotencyConflict, IdempotencyInFlight, IdempotencyKeys
 from kit.jetstream import KeyValue, Nats
+from kit.stores.idempotency import IN_HAND_S, Attempt, IdempotencyConflict, IdempotencyInFlight, IdempotencyKeys
 
 ANN = Principal("acme", "ann")
 KEY, REQUEST = "4f1c", b"make one"

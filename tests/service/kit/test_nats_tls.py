@@ -13,10 +13,10 @@ from nats.errors import TimeoutError as NatsTimeoutError
 
 from kit.errors import Unavailable
 from kit.jetstream import Nats, connect
-from kit.rpc.tls import BadCertificates, nats_context
+from kit.network.tls import BadCertificates, nats_context
+from kit.process.waiting import Waiting
 from kit.testing.certificates import Authority, CertificateFolder
 from kit.testing.nats import NatsServer, nats_server
-from kit.waiting import Waiting
 
 ENOUGH_S = 60.0
 _NOTHING_YET = "no answer|not answered"

@@ -6,7 +6,7 @@ from http.client import HTTPConnection
 import pytest
 
 from kit.errors import FailedPrecondition
-from kit.ops import OpsServer
+from kit.observability.ops import OpsServer
 
 
 @pytest.fixture

@@ -15,11 +15,11 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from opentelemetry import trace
 from opentelemetry.trace import SpanKind
 
-import kit.service
+import kit.process.service
 from kit.errors import BY_CODE, Code, GroundworkError, InvalidArgument, Unavailable
-from kit.ops import Trouble
-from kit.service import Service
-from kit.settings import ServiceSettings
+from kit.observability.ops import Trouble
+from kit.process.service import Service
+from kit.process.settings import ServiceSettings
 from kit.testing.harness import free_port, open_test_channel, running_service, running_servicer
 from kit.testing.telemetry import recorded_spans
 
@@ -104,7 +104,7 @@ async def starting(check: Callable[[], Awaitable[object]]) -> AsyncIterator[Any]
 
 
 async def test_port_opens_when_what_holds_it_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kit.service, "_PORT_HELD_FOR_S", 600.0)
+    monkeypatch.setattr(kit.process.service, "_PORT_HELD_FOR_S", 600.0)
     asked, known = asyncio.Event(), asyncio.Event()
 
     async def check() -> None:
@@ -121,7 +121,7 @@ async def test_port_opens_when_what_holds_it_is_known(monkeypatch: pytest.Monkey
 
 
 async def test_port_is_not_held_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kit.service, "_PORT_HELD_FOR_S", 0.1)
+    monkeypatch.setattr(kit.process.service, "_PORT_HELD_FOR_S", 0.1)
     async with starting(asyncio.Event().wait) as health:
         found = await health.Check(health_pb2.HealthCheckRequest(), timeout=60, wait_for_ready=True)
         assert found.status == found.NOT_SERVING

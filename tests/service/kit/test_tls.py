@@ -17,11 +17,11 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from structlog.testing import capture_logs
 
 from kit.errors import Unavailable
+from kit.network.tls import BadCertificates
+from kit.process.service import Service
+from kit.process.settings import ServiceSettings
 from kit.rpc.channel import Channel
 from kit.rpc.credentials import CertificateExpiry
-from kit.rpc.tls import BadCertificates
-from kit.service import Service
-from kit.settings import ServiceSettings
 from kit.testing.certificates import LOOPBACK, Authority, CertificateFolder, shown_by
 from kit.testing.harness import free_port, open_test_channel, public_keys_text, running_service
 from tests.service.kit.callers import Callers

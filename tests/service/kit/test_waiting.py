@@ -21,12 +21,12 @@ from structlog.testing import capture_logs
 from kit.errors import GroundworkError, Unavailable
 from kit.jetstream import KeyValue, Nats, ObjectStore, connect
 from kit.jetstream.opening import patient
-from kit.message_store import STOPS_AFTER_S, StoreWatch, lasting, open_message_store
-from kit.service import Service
-from kit.settings import MessageStoreSettings
+from kit.process.service import Service
+from kit.process.settings import MessageStoreSettings
+from kit.process.waiting import Sparing, Waiting
+from kit.stores.message_store import STOPS_AFTER_S, StoreWatch, lasting, open_message_store
 from kit.testing.harness import free_port, open_test_channel
 from kit.testing.nats import NatsServer
-from kit.waiting import Sparing, Waiting
 
 DESCRIPTOR = pb.DESCRIPTOR.services_by_name["MemoryService"]
 GIVE_UP_S = 60.0
@@ -125,7 +125,7 @@ async def absent_server(tmp_path: Path, configuration: str = "") -> AsyncIterato
 @pytest.fixture
 def _listens_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """A process that waits tells its health after a while; these tests need not wait for it."""
-    monkeypatch.setattr("kit.service._LISTEN_AFTER_S", 0.0)
+    monkeypatch.setattr("kit.process.service._LISTEN_AFTER_S", 0.0)
 
 
 NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
@@ -269,7 +269,7 @@ async def test_loop_that_ends_for_the_store_is_begun_anew_and_one_that_is_broken
     async def loop() -> None:
         raise errors.pop(0)
 
-    monkeypatch.setattr("kit.message_store._AGAIN_AFTER_S", 0.0)
+    monkeypatch.setattr("kit.stores.message_store._AGAIN_AFTER_S", 0.0)
     with pytest.raises(ExceptionGroup) as raised, capture_logs() as logs:
         await lasting("test", loop)
     assert raised.group_contains(ValueError)
@@ -297,7 +297,7 @@ def _no_sleep(monkeypatch: pytest.MonkeyPatch) -> None:
     def sleep(_: float) -> Coroutine[Any, Any, None]:
         return real(0)
 
-    monkeypatch.setattr("kit.waiting.asyncio.sleep", sleep)
+    monkeypatch.setattr("kit.process.waiting.asyncio.sleep", sleep)
 
 
 @pytest.mark.usefixtures("_no_sleep")

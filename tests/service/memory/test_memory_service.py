@@ -12,8 +12,8 @@ from groundwork.memory.v1 import memory_pb2_grpc
 
 from kit.access.principal import Principal
 from kit.errors import AlreadyExists, InvalidArgument, NotFound
-from kit.forgetting import ForgetQueue, ForgetRequest, Source, decode
 from kit.jetstream import Job, Nats
+from kit.stores.forgetting import ForgetQueue, ForgetRequest, Source, decode
 from kit.testing.harness import free_port, make_signer, make_verifier, open_test_channel, running_service
 from kit.testing.nats import NatsServer
 from services.memory.app import run

@@ -12,13 +12,13 @@ import pytest
 from kit.access.keys import KeySource, parse_signing_key
 from kit.access.principal import Principal
 from kit.access.sealing import Sealer
-from kit.egress import EgressGuard
-from kit.forgetting import ForgetQueue
 from kit.jetstream import Nats
 from kit.llm import LanguageModel
 from kit.llm.switching import ModelSwitch
+from kit.network.egress import EgressGuard
 from kit.rpc.channel import Channel
 from kit.rpc.connection import Connection
+from kit.stores.forgetting import ForgetQueue
 from kit.testing.harness import make_signer, make_verifier, signing_key_text
 from services.orchestrator.adapters.brought_models import SealedModelStore
 from services.orchestrator.adapters.event_log import JetStreamEventLog

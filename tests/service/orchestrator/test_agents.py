@@ -9,11 +9,11 @@ from typing import Any
 import httpx
 import pytest
 
-from kit.egress import EgressGuard
 from kit.jetstream import Nats
 from kit.llm.models import open_models
 from kit.llm.opening import endpoint_opener
 from kit.llm.providers import make_catalog, parse_providers
+from kit.network.egress import EgressGuard
 from kit.testing.openai import Reply, ScriptedModel, scripted_model
 from services.gateway.settings import GatewaySettings
 from services.orchestrator.answering.drafting import Drafter

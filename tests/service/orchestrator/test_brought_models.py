@@ -14,13 +14,13 @@ from structlog.testing import capture_logs
 
 from kit.access.keys import KeySource, new_key, parse_signing_key
 from kit.access.sealing import Sealer
-from kit.egress import AddressRefused, UrlRefused
 from kit.errors import Unavailable
-from kit.forgetting import ForgetRequest, Source
 from kit.jetstream import KeyValue, Nats
 from kit.jetstream.streams import stream_names
 from kit.llm import Finish, FinishReason, TextDelta
 from kit.llm.brought import BroughtModel
+from kit.network.egress import AddressRefused, UrlRefused
+from kit.stores.forgetting import ForgetRequest, Source
 from services.orchestrator.errors import InvalidRequest, ThreadForgotten
 from services.orchestrator.handlers import _brought, _request
 from services.orchestrator.log.events import Answer, RunEvent, Thinking

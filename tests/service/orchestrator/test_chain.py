@@ -5,10 +5,10 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from kit.egress import EgressGuard
 from kit.llm.models import open_models
 from kit.llm.opening import endpoint_opener
 from kit.llm.providers import make_catalog, parse_providers
+from kit.network.egress import EgressGuard
 from kit.testing.openai import Reply, ScriptedModel, scripted_model
 from services.orchestrator.log.events import Answer, RunEvent, Thinking, Token, Usage
 from tests.service.orchestrator.conftest import ANN, QUESTION, Orchestrator, collect

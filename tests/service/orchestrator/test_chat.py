@@ -10,13 +10,13 @@ from groundwork.orchestrator.v1 import orchestrator_pb2 as pb
 from groundwork.orchestrator.v1 import orchestrator_pb2_grpc as rpc
 from groundwork.tools.v1 import tools_pb2
 
-from kit.egress import EgressGuard
 from kit.errors import InvalidArgument, Unimplemented
 from kit.jetstream import Nats
 from kit.llm import estimate_tokens
 from kit.llm.models import open_models
 from kit.llm.opening import endpoint_opener
 from kit.llm.providers import make_catalog, parse_providers
+from kit.network.egress import EgressGuard
 from kit.testing.harness import free_port, open_test_channel, running_service
 from kit.testing.openai import Reply, ScriptedModel, scripted_model
 from services.orchestrator.adapters.sources import KeyValueRunSources

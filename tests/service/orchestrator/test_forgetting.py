@@ -12,8 +12,8 @@ import pytest
 
 from kit.access.principal import use_principal
 from kit.errors import GroundworkError, Unavailable, Unimplemented
-from kit.forgetting import ForgetRequest, Source
 from kit.jetstream import KeyValue, Nats
+from kit.stores.forgetting import ForgetRequest, Source
 from services.orchestrator.errors import FencedOff, RunForgotten, RunNotFound, ThreadForgotten
 from services.orchestrator.log.events import Done, Retrieval, RunMode, RunStatus, Token
 from services.orchestrator.log.journal import Journal

@@ -8,8 +8,8 @@ import pytest
 
 from kit.access.principal import use_principal
 from kit.errors import GroundworkError
-from kit.forgetting import ForgetRequest, Source
 from kit.jetstream import KeyValue, Nats
+from kit.stores.forgetting import ForgetRequest, Source
 from services.orchestrator.errors import RunExpired, RunForgotten, RunNotFound
 from services.orchestrator.log.events import RunError, RunStatus
 from services.orchestrator.models import RunKey

@@ -8,9 +8,9 @@ import pytest
 
 from kit.access.principal import Principal, use_principal
 from kit.errors import Unavailable
-from kit.forgetting import ForgetRequest, Source
-from kit.idempotency import IdempotencyConflict, IdempotencyInFlight
 from kit.jetstream import KeyValue, Nats
+from kit.stores.forgetting import ForgetRequest, Source
+from kit.stores.idempotency import IdempotencyConflict, IdempotencyInFlight
 from services.orchestrator.errors import (
     InvalidRequest,
     RunNotFound,

@@ -8,8 +8,8 @@ from datetime import datetime, timedelta
 import pytest
 from groundwork.orchestrator.v1 import record_pb2 as pb
 
-from kit.forgetting import ForgetRequest, Source
 from kit.jetstream import KeyValue, Nats
+from kit.stores.forgetting import ForgetRequest, Source
 from services.orchestrator.errors import Parked
 from services.orchestrator.log.events import (
     Approval,

@@ -8,8 +8,8 @@ import pytest
 from groundwork.orchestrator.v1 import record_pb2 as pb
 
 from kit.access.principal import INGEST, QUERY, Principal
-from kit.forgetting import ForgetRequest, Source
 from kit.jetstream import KeyValue, Nats
+from kit.stores.forgetting import ForgetRequest, Source
 from services.orchestrator.adapters import records
 from services.orchestrator.adapters.run_store import KeyValueRunStore
 from services.orchestrator.log.events import (

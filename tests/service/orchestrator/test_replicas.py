@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator, Sequence
 
 import pytest
 
-from kit.forgetting import ForgetRequest
 from kit.jetstream import Nats, connect
+from kit.stores.forgetting import ForgetRequest
 from services.orchestrator.errors import TooManyRuns
 from services.orchestrator.log.events import Approval, Done, RunEvent, RunStatus
 from services.orchestrator.log.journal import Journal

@@ -14,7 +14,7 @@ from kit.rpc.server import Server, make_server
 from kit.testing.harness import make_verifier, open_test_channel
 from services.gateway.adapters.orchestrator import OrchestratorRunLog
 from services.gateway.models import RunEvent
-from services.gateway.runs import ReattachPolicy, follow
+from services.gateway.streams.following import ReattachPolicy, follow
 from services.orchestrator.handlers import OrchestratorServicer
 from tests.service.orchestrator.conftest import Orchestrator, servicer
 from tests.service.orchestrator.test_runs import GatedModel

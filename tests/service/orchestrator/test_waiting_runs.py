@@ -10,8 +10,8 @@ from groundwork.orchestrator.v1 import record_pb2
 
 from kit.access.principal import Principal, use_principal
 from kit.errors import FailedPrecondition, InvalidArgument, NotFound
-from kit.forgetting import ForgetRequest, Source
 from kit.jetstream import KeyValue, Nats
+from kit.stores.forgetting import ForgetRequest, Source
 from services.orchestrator.errors import ApprovalClosed, ApprovalNotFound, InvalidRequest
 from services.orchestrator.log.events import Approval, ApprovalDecision, RunStatus
 from services.orchestrator.models import RunKey

@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 from cli.main import app
 from kit.access.api_keys import read_shown
 from kit.access.principal import OPERATOR
-from kit.api_key_store import ApiKeyStore
 from kit.jetstream import Nats
+from kit.stores.api_key_store import ApiKeyStore
 from services.standalone import first_key
 from services.standalone.settings import StandaloneSettings
 

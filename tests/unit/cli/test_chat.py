@@ -10,7 +10,7 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
-from cli import asking
+from cli.client import asking
 from cli.main import app
 from tests.unit.cli.chats import ASKED, CALL, CAME, STARTED, approval, finished, parked, pending, wait_for_a_person
 from tests.unit.cli.conftest import FakeServer, Handler, run_event

@@ -19,8 +19,8 @@ from typing import Any
 import pytest
 from click.testing import Result
 
-from cli import asking, ingestion
-from cli.output import Output
+from cli.client import asking, ingestion
+from cli.display.output import Output
 from kit.testing.certificates import Authority, CertificateFolder
 from tests.unit.cli.conftest import FakeServer, Handler, event, run_event
 

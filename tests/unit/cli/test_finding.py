@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from cli.finding import find_files
+from cli.client.finding import find_files
 from tests.unit.cli.conftest import FakeServer
 from tests.unit.cli.test_commands import Command
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from cli import message_store as commands
-from kit.broken_pipe import READER_GONE
+from cli.operating import message_store as commands
+from kit.process.broken_pipe import READER_GONE
 
 
 @pytest.fixture(autouse=True)
@@ -44,7 +44,7 @@ def test_an_address_left_behind_by_a_killed_system_is_not_taken_for_a_running_on
 def test_nothing_is_said_of_a_reader_that_has_gone() -> None:
     script = (
         "import sys\n"
-        "from cli.message_store import exit_code_of\n"
+        "from cli.operating.message_store import exit_code_of\n"
         "async def command(): print('one line')\n"
         "sys.exit(exit_code_of(command()))\n"
     )

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from cli.sse import Event, read_events
+from cli.client.sse import Event, read_events
 
 SEPARATORS = "one\u2028two\u2029three\x85four\x0bfive\x1csix"
 

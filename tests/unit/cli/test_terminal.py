@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.output import Output, verdict_lines
+from cli.display.output import Output, verdict_lines
 from kit.vocabulary.run_fold import RunFold
 from tests.unit.cli.chats import CALL, STARTED, wait_for_a_person
 from tests.unit.cli.conftest import FakeServer, Handler, run_event

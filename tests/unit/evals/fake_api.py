@@ -12,7 +12,7 @@ from typing import Any
 
 import httpx
 
-from cli.gateway import Gateway
+from cli.client.gateway import Gateway
 
 _EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 URL = "http://groundwork.test"

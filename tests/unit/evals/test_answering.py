@@ -8,8 +8,8 @@ from typing import Any, cast
 
 import pytest
 
-from cli.gateway import Gateway
-from cli.sse import Event
+from cli.client.gateway import Gateway
+from cli.client.sse import Event
 from evals.answering.asking import ask
 from evals.answering.grading import Graded, figures, risk_coverage
 from evals.answering.questions import ADVERSARIAL, Asked, load_questions, load_squad_half

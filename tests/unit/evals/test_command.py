@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import pytrec_eval
 
-from cli.gateway import Gateway
+from cli.client.gateway import Gateway
 from evals.__main__ import main
 from evals.errors import EvaluationError
 from evals.gate import Threshold, misses, parse_threshold

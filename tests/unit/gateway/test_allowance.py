@@ -1,6 +1,6 @@
 """So many a minute for each of many."""
 
-from services.gateway.allowance import Allowance
+from services.gateway.serving.allowance import Allowance
 
 
 class Clock:

@@ -8,9 +8,9 @@ import pytest
 
 from kit.access.principal import Principal, current_principal, use_principal
 from kit.errors import GroundworkError, InvalidArgument, Unavailable
-from services.gateway import document_feed
-from services.gateway.document_feed import DocumentFeeds, DocumentState, Listener
-from services.gateway.sse import ServerSentEvent
+from services.gateway.streams import document_feed
+from services.gateway.streams.document_feed import DocumentFeeds, DocumentState, Listener
+from services.gateway.streams.sse import ServerSentEvent
 
 ANN = Principal("ann", "user")
 BOB = Principal("bob", "user")

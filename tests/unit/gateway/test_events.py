@@ -12,9 +12,9 @@ from groundwork.orchestrator.v1 import orchestrator_pb2 as pb
 from groundwork.retriever.v1 import retriever_pb2
 
 from services.gateway.encoding import encode, enum_number
-from services.gateway.events import run_event
 from services.gateway.schemas.events import EVENT_MODELS
 from services.gateway.schemas.runs import AskedBudgets, ToolBudgets
+from services.gateway.streams.events import run_event
 from tests.data.run_folds import CASES
 
 PAYLOADS = [field.name for field in pb.RunEvent.DESCRIPTOR.oneofs_by_name["payload"].fields]
@@ -77,7 +77,7 @@ _CASES, _MEMBERS = r'case ("\w+"(?: \| "\w+")*)', r"^ +(\w+): \([\w, {}]*\) =>"
     ("file", "names"),
     [
         ("kit/vocabulary/run_fold.py", _CASES),
-        ("cli/steps.py", _CASES),
+        ("cli/display/steps.py", _CASES),
         ("services/gateway/console/run.js", _MEMBERS),
         ("services/gateway/console/answer.js", _MEMBERS),
         ("services/gateway/console/steps.js", _MEMBERS),

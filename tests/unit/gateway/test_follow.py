@@ -7,7 +7,7 @@ import pytest
 from kit.errors import DeadlineExceeded, GroundworkError, NotFound, Unavailable
 from services.gateway.errors import StreamInterrupted
 from services.gateway.models import RunEvent
-from services.gateway.runs import ReattachPolicy, follow
+from services.gateway.streams.following import ReattachPolicy, follow
 
 
 class FakeRunLog:

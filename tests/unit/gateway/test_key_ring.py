@@ -12,13 +12,13 @@ from starlette.datastructures import Headers
 
 from kit import deadline
 from kit.access.api_keys import ApiKeyExpired, ApiKeyInvalid, read_shown
-from kit.api_key_store import ApiKeyStore, KeyChange, bootstrap_key
 from kit.errors import Unavailable
-from services.gateway import key_ring
-from services.gateway.allowance import Allowance
-from services.gateway.auth import KeyDoor
-from services.gateway.bootstrap_key import BootstrapKey
-from services.gateway.key_ring import ApiKeysUnknown, KeyRing
+from kit.stores.api_key_store import ApiKeyStore, KeyChange, bootstrap_key
+from services.gateway.access import key_ring
+from services.gateway.access.auth import KeyDoor
+from services.gateway.access.bootstrap_key import BootstrapKey
+from services.gateway.access.key_ring import ApiKeysUnknown, KeyRing
+from services.gateway.serving.allowance import Allowance
 from services.gateway.settings import GatewaySettings
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.gateway.errors import BadForm, UploadStalled
-from services.gateway.multipart import PIECE_BYTES, MultipartForm
+from services.gateway.serving.multipart import PIECE_BYTES, MultipartForm
 
 BOUNDARY = "frontier"
 CONTENT_TYPE = f"multipart/form-data; boundary={BOUNDARY}"

@@ -12,10 +12,10 @@ import numpy as np
 
 from kit.access.principal import Principal
 from kit.errors import Aborted, AlreadyExists, DataLoss, FailedPrecondition
-from kit.idempotency import Attempt, IdempotencyConflict
 from kit.jetstream.backlog import Backlog
 from kit.jetstream.condition import Finding
 from kit.jetstream.leases import LeaseLost
+from kit.stores.idempotency import Attempt, IdempotencyConflict
 from services.ingest.documents.models import (
     Collection,
     DeadLetter,

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from kit.access.principal import Principal
-from kit.collections import Visibility, own_id
 from kit.errors import GroundworkError
+from kit.stores.collections import Visibility, own_id
 from services.ingest.documents.models import Collection, Document, Status
 from services.ingest.errors import (
     CollectionExists,

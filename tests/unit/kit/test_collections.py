@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import pytest
 
 from kit.access.principal import ADMIN, INGEST, OPERATOR, QUERY, Principal
-from kit.collections import (
+from kit.stores.collections import (
     CollectionAccess,
     Visibility,
     decode_access,

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from pydantic import Field, SecretStr
 
-from kit.configuration import EX_CONFIG, read_settings
 from kit.errors import FailedPrecondition
-from kit.service import Service, run_process
-from kit.settings import ServiceSettings
+from kit.process.configuration import EX_CONFIG, read_settings
+from kit.process.service import Service, run_process
+from kit.process.settings import ServiceSettings
 from services.orchestrator.settings import OrchestratorSettings
 
 

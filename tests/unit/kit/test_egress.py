@@ -7,11 +7,19 @@ import httpx
 import pytest
 from pydantic import SecretStr
 
-from kit.egress import AddressRefused, EgressGuard, GuardedBackend, NameNotFound, UrlRefused, parse_networks, place_of
-from kit.guarded_http import guarded_transport
 from kit.llm import ModelRejected, Request, TextDelta
 from kit.llm.endpoints import Address
 from kit.llm.opening import endpoint_opener
+from kit.network.egress import (
+    AddressRefused,
+    EgressGuard,
+    GuardedBackend,
+    NameNotFound,
+    UrlRefused,
+    parse_networks,
+    place_of,
+)
+from kit.network.guarded_http import guarded_transport
 from kit.testing.openai import Reply, scripted_model
 
 

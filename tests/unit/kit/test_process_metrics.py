@@ -5,7 +5,7 @@ import time
 
 from prometheus_client import REGISTRY
 
-from kit.process_metrics import show_build, watch_loop
+from kit.observability.process_metrics import show_build, watch_loop
 
 
 def lags(bound: str) -> float:

@@ -9,7 +9,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
 
 from kit.errors import Unavailable
-from kit.telemetry import begun_span, continued_span, current_trace_id, current_traceparent, span
+from kit.observability.telemetry import begun_span, continued_span, current_trace_id, current_traceparent, span
 from kit.testing.telemetry import recorded_spans
 
 SECRET = "hunter2"

@@ -14,13 +14,13 @@ import pytest
 from groundwork.orchestrator.v1 import orchestrator_pb2 as api
 from groundwork.orchestrator.v1 import record_pb2 as pb
 
-from cli import message_store as commands
+from cli.operating import message_store as commands
 from kit.access.key_folder import KeyFolder
 from kit.access.keys import KeySource, parse_public_keys, parse_signing_key
 from kit.access.principal import Principal, use_principal
 from kit.access.tokens import TokenSigner, TokenVerifier
-from kit.forgetting import ForgetQueue, ForgetRequest, Source, decode
 from kit.jetstream import Job, KeyValue, Nats, ObjectStore, connect
+from kit.stores.forgetting import ForgetQueue, ForgetRequest, Source, decode
 from kit.testing.nats import NatsServer, nats_server, nats_server_binary
 from ops.backup import archive
 from ops.backup.archive import Manifest, open_verified
@@ -31,9 +31,9 @@ from ops.signers import SIGNERS
 from ops.state import STORES
 from ops.watch.keeper import Keeper
 from ops.watch.ledger import Ledger
-from services.standalone.data_dir import DataDir, open_data_dir
-from services.standalone.models import StartLimits
 from services.standalone.private_store import private_store
+from services.standalone.storage.data_dir import DataDir, open_data_dir
+from services.standalone.supervising.models import StartLimits
 from tests.unit.ops.stores import run_record
 
 DOCUMENTS = 300

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from cli import message_store as commands
-from cli import surroundings
+from cli.operating import message_store as commands
+from cli.operating import surroundings
 from kit.access.keys import new_key, public_half
 from kit.access.principal import Principal, use_principal
 from kit.access.tokens import TokenSigner
-from kit.forgetting import ForgetQueue, ForgetRequest, Source
 from kit.jetstream import KeyValue, Nats, WorkQueue
-from kit.ops import OpsServer
+from kit.observability.ops import OpsServer
+from kit.stores.forgetting import ForgetQueue, ForgetRequest, Source
 from kit.testing.harness import free_port, make_signer, make_verifier
 from kit.testing.nats import nats_server_binary
 from ops.indexes import describe_indexes
@@ -24,10 +24,10 @@ from ops.signers import SIGNERS
 from ops.work import observe_work
 from services.ingest.state import JOBS as INGEST
 from services.retriever import metrics as retriever_metrics
-from services.standalone.data_dir import open_data_dir
-from services.standalone.models import StartLimits
 from services.standalone.private_store import private_store
-from services.standalone.state_file import RunningSystem
+from services.standalone.storage.data_dir import open_data_dir
+from services.standalone.supervising.models import StartLimits
+from services.standalone.supervising.state_file import RunningSystem
 from tests.unit.ops.stores import AT
 
 ANN = Principal("acme", "ann")

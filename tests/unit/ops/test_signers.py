@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kit.forgetting import SourceKind
+from kit.stores.forgetting import SourceKind
 from ops.signers import SIGNERS
 from services.orchestrator.adapters.tools import ASKED_BY_TOOLS
 

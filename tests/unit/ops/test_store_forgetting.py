@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from kit.access.principal import Principal, use_principal
-from kit.forgetting import ForgetQueue, ForgetRequest, Source
 from kit.jetstream import Job, KeyValue, Nats
+from kit.stores.forgetting import ForgetQueue, ForgetRequest, Source
 from kit.testing.harness import make_signer, make_verifier
 from ops.watch.keeper import Keeper
 from tests.unit.ops.stores import AT, Store, by_place, keys, mended, run_record, truncate, upload, watch_over

@@ -11,7 +11,7 @@ import pytest
 from kit.testing.nats import NatsServer
 from ops.watch.guard import StoreGuard
 from ops.watch.keeper import Keeper
-from services.standalone.data_dir import open_data_dir
+from services.standalone.storage.data_dir import open_data_dir
 from tests.unit.standalone.conftest import WAIT_S
 
 

@@ -12,18 +12,18 @@ from pathlib import Path
 import pytest
 
 from kit import state
-from kit.api_key_store import ApiKeyStore, bootstrap_key
 from kit.jetstream import KeyValue, Nats, ObjectStore, connect
 from kit.jetstream.condition import Finding, StoreCondition
+from kit.stores.api_key_store import ApiKeyStore, bootstrap_key
 from kit.testing.nats import NatsServer, nats_server_binary
 from ops.doctor import examine, examine_copy
 from ops.watch import keeper as keeper_module
 from ops.watch.ledger import Entry, Ledger
 from ops.watch.rounds import StoreWatch
 from services.ingest.state import FILES
-from services.standalone.data_dir import open_data_dir
-from services.standalone.models import StartLimits
 from services.standalone.private_store import private_store
+from services.standalone.storage.data_dir import open_data_dir
+from services.standalone.supervising.models import StartLimits
 from tests.unit.ops.stores import (
     AT,
     Store,

@@ -7,7 +7,6 @@ from typing import Any
 
 from kit.access.principal import current_principal
 from kit.errors import GroundworkError, Unavailable
-from kit.forgetting import Source
 from kit.llm import (
     ChatMessage,
     Delta,
@@ -21,6 +20,7 @@ from kit.llm import (
     TokenUsage,
     estimate_tokens,
 )
+from kit.stores.forgetting import Source
 from services.orchestrator.errors import FencedOff
 from services.orchestrator.log.events import Answer, EffectClass, Evidence, Retrieval, RunEvent
 from services.orchestrator.models import Dependent, RunKey, RunRecord, SearchQuery, Tool, Turn

@@ -6,8 +6,8 @@ from typing import cast
 import pytest
 
 from kit.errors import Unavailable
-from kit.forgetting import Source
 from kit.llm import ModelUnavailable, ToolsRefused
+from kit.stores.forgetting import Source
 from services.orchestrator.errors import Parked
 from services.orchestrator.log.events import (
     Approval,

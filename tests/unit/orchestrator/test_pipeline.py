@@ -6,8 +6,8 @@ import pytest
 
 from kit import deadline, grounding
 from kit.errors import DeadlineExceeded, GroundworkError, Internal, NotFound, ResourceExhausted
-from kit.forgetting import Source
 from kit.llm import ModelUnavailable
+from kit.stores.forgetting import Source
 from services.orchestrator.answering.drafting import Drafter
 from services.orchestrator.answering.generation import Generator
 from services.orchestrator.answering.refusals import REFUSAL, SEARCH_DOWN

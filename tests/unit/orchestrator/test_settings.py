@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from kit.configuration import read_settings
 from kit.llm import Finish, FinishReason, Operation, TokenUsage
 from kit.llm.providers import Choice
+from kit.process.configuration import read_settings
 from services.orchestrator.settings import OrchestratorSettings
 
 PROVIDERS = json.dumps({"gpu": {"preset": "vllm", "api_key": "sk-secret", "models": {"qwen": {}}}})

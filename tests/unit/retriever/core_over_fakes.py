@@ -5,15 +5,10 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 
-from services.retriever.activation import RevisionSwitch
-from services.retriever.chunk_reader import ChunkReader
 from services.retriever.concurrency import KeyedLock
-from services.retriever.copying import DenseCopier
-from services.retriever.embedding_map import EmbeddingMap
-from services.retriever.engine_answer import DENSE, LEXICAL
-from services.retriever.engines import Engines
-from services.retriever.index_gaps import IndexGaps
-from services.retriever.indexing import IndexHeader, RevisionWriter
+from services.retriever.indexes.engine_answer import DENSE, LEXICAL
+from services.retriever.indexes.spaces import DenseSpaces
+from services.retriever.model_change.embedding_map import EmbeddingMap
 from services.retriever.models import (
     Activation,
     Chunk,
@@ -25,17 +20,22 @@ from services.retriever.models import (
     SearchScope,
 )
 from services.retriever.options import IndexingOptions, ReconcileOptions, SearchOptions
-from services.retriever.query_language import QueryLanguages
-from services.retriever.reconciler import Reconciler
-from services.retriever.refill import Refiller
-from services.retriever.removal import Remover
-from services.retriever.reranking import RerankStage
-from services.retriever.result_cache import ResultCache
-from services.retriever.revision_map import RevisionMap
-from services.retriever.revision_reader import RevisionReader
-from services.retriever.search import Searcher
-from services.retriever.spaces import DenseSpaces
-from services.retriever.written import WrittenRevisions
+from services.retriever.revisions.activation import RevisionSwitch
+from services.retriever.revisions.chunk_reader import ChunkReader
+from services.retriever.revisions.copying import DenseCopier
+from services.retriever.revisions.index_gaps import IndexGaps
+from services.retriever.revisions.indexing import IndexHeader, RevisionWriter
+from services.retriever.revisions.removal import Remover
+from services.retriever.revisions.revision_map import RevisionMap
+from services.retriever.revisions.revision_reader import RevisionReader
+from services.retriever.revisions.written import WrittenRevisions
+from services.retriever.searching.engines import Engines
+from services.retriever.searching.query_language import QueryLanguages
+from services.retriever.searching.reranking import RerankStage
+from services.retriever.searching.result_cache import ResultCache
+from services.retriever.searching.search import Searcher
+from services.retriever.upkeep.reconciler import Reconciler
+from services.retriever.upkeep.refill import Refiller
 from tests.unit.retriever.fakes import (
     MODEL,
     FakeDense,

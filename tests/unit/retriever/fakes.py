@@ -12,9 +12,10 @@ import numpy as np
 
 from kit.errors import GroundworkError
 from kit.language.phrases import contains_phrase
-from services.retriever import filters
-from services.retriever.chunk_encoding import citable_text, decode, encode
 from services.retriever.errors import CollectionNotFound, EmbeddingSpaceMismatch, PointerConflict
+from services.retriever.indexes import filters
+from services.retriever.indexes.chunk_encoding import citable_text, decode, encode
+from services.retriever.indexes.stored_chunk import Candidate, StoredChunk
 from services.retriever.models import (
     Chunk,
     EmbeddingSpace,
@@ -31,7 +32,6 @@ from services.retriever.models import (
     Vectors,
     WriteKey,
 )
-from services.retriever.stored_chunk import Candidate, StoredChunk
 
 DIMENSION = 32
 MODEL = "fake-model"

@@ -11,7 +11,7 @@ import pytest
 from kit.errors import Unavailable
 from services.retriever.errors import InvalidRequest, RevisionIncomplete, RevisionSuperseded
 from services.retriever.models import CollectionStats, Pointer, PointerEntry, RevisionKey
-from services.retriever.written import FRESH_S, WrittenRevisions
+from services.retriever.revisions.written import FRESH_S, WrittenRevisions
 from tests.unit.retriever.core_over_fakes import Core, texts
 from tests.unit.retriever.fakes import make_chunk
 

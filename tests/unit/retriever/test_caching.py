@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 
 from kit.errors import Unavailable
-from services.retriever import search
 from services.retriever.errors import SearchUnavailable
 from services.retriever.models import CacheOutcome, RevisionKey, SearchScope
+from services.retriever.searching import search
 from tests.unit.retriever.core_over_fakes import OPTIONS, Core, texts
 
 OLD, NEW = RevisionKey("local", "d1", "r1"), RevisionKey("local", "d1", "r2")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kit.ranking.duplicates import Duplicate, Duplicates
-from services.retriever.chunk_encoding import text_hash
+from services.retriever.indexes.chunk_encoding import text_hash
 from services.retriever.models import Chunk, RevisionKey
 from tests.unit.retriever.fakes import make_chunk
 

@@ -8,15 +8,15 @@ from dataclasses import dataclass, replace
 import pytest
 
 from kit.errors import GroundworkError, Unavailable
-from services.retriever.collection_embedding import CollectionEmbedding, Stage
-from services.retriever.embedding_builder import EmbeddingBuilder
-from services.retriever.embedding_changes import EmbeddingChanges, EmbeddingStatus
 from services.retriever.errors import IndexUnavailable, InvalidRequest, PointerConflict
-from services.retriever.evaluation import Comparison, Evaluation, Quality, Question
-from services.retriever.evaluator import Evaluator
-from services.retriever.indexing import IndexHeader
+from services.retriever.model_change.collection_embedding import CollectionEmbedding, Stage
+from services.retriever.model_change.embedding_builder import EmbeddingBuilder
+from services.retriever.model_change.embedding_changes import EmbeddingChanges, EmbeddingStatus
+from services.retriever.model_change.evaluation import Comparison, Evaluation, Quality, Question
+from services.retriever.model_change.evaluator import Evaluator
 from services.retriever.models import Activation, EmbeddingSpace, IndexBatch, RevisionKey, SearchScope, Strategy
 from services.retriever.ports import EmbeddingEntry
+from services.retriever.revisions.indexing import IndexHeader
 from tests.unit.retriever.core_over_fakes import Core, texts
 from tests.unit.retriever.fakes import MODEL, SPACE, FakeDense, embed, make_batch, make_chunk
 

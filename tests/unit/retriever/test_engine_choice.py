@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from kit.configuration import setting_problems
+from kit.process.configuration import setting_problems
 from services.retriever.app import _open_dense, _open_lexical
 from services.retriever.errors import EngineUnsupported
 from services.retriever.settings import RetrieverSettings
@@ -65,7 +65,7 @@ def test_settings_that_cannot_be_meant_are_refused_by_name(fields: dict[str, Any
 
 
 async def test_a_missing_client_names_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    for engine in ("qdrant_spaces", "elasticsearch"):
+    for engine in ("qdrant.spaces", "elasticsearch.index"):
         monkeypatch.setitem(sys.modules, f"services.retriever.adapters.{engine}", None)
     chosen = settings(data_dir=tmp_path, qdrant_url="http://q:6333", elasticsearch_url="http://e:9200")
     async with AsyncExitStack() as stack:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from services.retriever.adapters import elasticsearch
+from services.retriever.adapters.elasticsearch import index as elasticsearch
 from services.retriever.adapters.engine_thread import EngineThread
 from services.retriever.adapters.group_commit import IN_PROCESS, GroupCommit, Rest
 from services.retriever.concurrency import both

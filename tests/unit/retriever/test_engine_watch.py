@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from kit.errors import Unavailable
-from kit.ops import Trouble
-from services.retriever.engine_watch import EngineWatch
+from kit.observability.ops import Trouble
 from services.retriever.models import RevisionKey
+from services.retriever.upkeep.engine_watch import EngineWatch
 from tests.unit.retriever.core_over_fakes import Core
 
 

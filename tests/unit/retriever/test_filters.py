@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 import pytest
 
 from services.retriever.errors import InvalidRequest
-from services.retriever.filters import AnyOf, compile_scope, metadata_term, parse_write_term, write_term
+from services.retriever.indexes.filters import AnyOf, compile_scope, metadata_term, parse_write_term, write_term
+from services.retriever.indexes.stored_chunk import Candidate
 from services.retriever.models import Languages, MetadataCondition, RevisionKey, SearchScope, Vectors, WriteKey
-from services.retriever.stored_chunk import Candidate
 from tests.unit.retriever.core_over_fakes import OPTIONS, Core
 
 TENANT, COLLECTION = AnyOf("tenant", ("t",)), AnyOf("collection", ("c",))

@@ -9,9 +9,9 @@ from dataclasses import replace
 import pytest
 
 from kit.errors import Unavailable
-from services.retriever.forgetting import ForgettingRemoval
 from services.retriever.models import Pointer, PointerEntry, RevisionKey
-from services.retriever.revision_map import RevisionMap
+from services.retriever.revisions.revision_map import RevisionMap
+from services.retriever.upkeep.forgetting import ForgettingRemoval
 from tests.unit.retriever.fakes import FakeLexical, make_batch, make_chunk, write_key
 
 OLD, NEW = RevisionKey("local", "d1", "r1"), RevisionKey("local", "d1", "r2")

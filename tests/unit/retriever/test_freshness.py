@@ -11,9 +11,9 @@ import pytest
 
 from kit.errors import Unavailable
 from services.retriever.errors import RevisionsStale
-from services.retriever.freshness import Freshness
 from services.retriever.models import Pointer, PointerEntry, PointerRemoved, RevisionKey
-from services.retriever.revision_map import RevisionMap
+from services.retriever.revisions.freshness import Freshness
+from services.retriever.revisions.revision_map import RevisionMap
 from tests.unit.retriever.core_over_fakes import OPTIONS, Core, texts
 from tests.unit.retriever.fakes import FakeRevisions
 

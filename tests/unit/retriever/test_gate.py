@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from services.retriever.gate import below, noise_cosine
 from services.retriever.models import EmbeddingSpace
+from services.retriever.searching.gate import below, noise_cosine
 
 COSINES = {"near": 0.6, "far": 0.1, "far but named": 0.1}
 RANKED = ["near", "far", "far but named", "unknown"]

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from kit.errors import DeadlineExceeded, Unavailable
-from services.retriever.chunk_encoding import text_hash
 from services.retriever.concurrency import KeyedLock
 from services.retriever.errors import IndexUnavailable, InvalidRequest
-from services.retriever.indexing import IndexHeader, RevisionWriter
+from services.retriever.indexes.chunk_encoding import text_hash
 from services.retriever.models import EmbeddingSpace, IndexBatch, RevisionKey
 from services.retriever.options import IndexingOptions
-from services.retriever.written import WrittenRevisions
+from services.retriever.revisions.indexing import IndexHeader, RevisionWriter
+from services.retriever.revisions.written import WrittenRevisions
 from tests.unit.retriever.core_over_fakes import Core
 from tests.unit.retriever.fakes import MODEL, make_batch, make_chunk
 

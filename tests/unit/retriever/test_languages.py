@@ -8,7 +8,7 @@ from services.retriever.analysis.analyser import analyser_of, analysers_of
 from services.retriever.analysis.stems import ANALYSERS, FOLDED
 from services.retriever.errors import InvalidRequest
 from services.retriever.models import Activation, Pointer, PointerEntry, RevisionKey
-from services.retriever.revision_map import RevisionMap
+from services.retriever.revisions.revision_map import RevisionMap
 from services.retriever.validation import check_activation
 from tests.unit.retriever.core_over_fakes import Core
 

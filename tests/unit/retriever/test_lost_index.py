@@ -11,11 +11,11 @@ import pytest
 
 from kit.errors import Unavailable
 from services.retriever.concurrency import KeyedLock
-from services.retriever.engine_answer import DENSE, LEXICAL, Part
 from services.retriever.errors import IndexUnavailable
+from services.retriever.indexes.engine_answer import DENSE, LEXICAL, Part
 from services.retriever.models import CacheOutcome, Pointer, RevisionKey, SearchScope, Strategy
-from services.retriever.refill import Refiller
-from services.retriever.revision_reader import RevisionState
+from services.retriever.revisions.revision_reader import RevisionState
+from services.retriever.upkeep.refill import Refiller
 from tests.contract.retriever_servers import elasticsearch_over_double
 from tests.unit.retriever.core_over_fakes import Core, texts
 from tests.unit.retriever.fakes import make_batch, make_chunk, write_key

@@ -11,8 +11,8 @@ from prometheus_client import REGISTRY
 
 from kit.testing.telemetry import recorded_spans
 from services.retriever.errors import IndexUnavailable
+from services.retriever.indexes.observed import Engine, ObservedDense, ObservedLexical
 from services.retriever.models import LexicalQuery, RevisionKey, SearchScope
-from services.retriever.observed import Engine, ObservedDense, ObservedLexical
 from tests.unit.retriever.fakes import FakeDense, FakeLexical
 
 SECRET = "hunter2"

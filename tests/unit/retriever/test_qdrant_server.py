@@ -14,12 +14,13 @@ import pytest
 from pydantic import SecretStr
 
 from kit.deadline import set_remaining
-from services.retriever.adapters import qdrant_connection, server_retry
-from services.retriever.adapters.qdrant import QdrantIndex
-from services.retriever.adapters.qdrant_schema import collection_name
+from services.retriever.adapters import server_retry
+from services.retriever.adapters.qdrant import connection as qdrant_connection
+from services.retriever.adapters.qdrant.index import QdrantIndex
+from services.retriever.adapters.qdrant.schema import collection_name
 from services.retriever.adapters.server_retry import RetryPolicy
-from services.retriever.chunk_encoding import point_id
 from services.retriever.errors import EmbeddingSpaceMismatch, EngineUnsupported, IndexUnavailable
+from services.retriever.indexes.chunk_encoding import point_id
 from services.retriever.models import EmbeddingSpace, MetadataCondition, RevisionKey, SearchScope
 from services.retriever.options import QdrantOptions
 from tests.contract.retriever_index_contract import KEY, SCOPE, store
@@ -288,7 +289,7 @@ async def test_a_server_that_comes_up_late_is_found() -> None:
 
 
 async def test_a_server_that_never_answers_does_not_hold_up_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("services.retriever.adapters.qdrant.OPEN_TIMEOUT_S", 0.05)
+    monkeypatch.setattr("services.retriever.adapters.qdrant.index.OPEN_TIMEOUT_S", 0.05)
     with socket.create_server(("127.0.0.1", 0)) as silent:  # the system takes connections, and nobody reads from them
         index = await QdrantIndex.open(QdrantOptions(f"http://127.0.0.1:{silent.getsockname()[1]}"))
         assert index.space is None

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pytest
 
 from kit.language.detection import FastTextLanguages
-from services.retriever.query_language import QueryLanguages
+from services.retriever.searching.query_language import QueryLanguages
 from tests.unit.retriever.fakes import FakeDetector
 
 

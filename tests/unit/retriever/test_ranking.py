@@ -6,12 +6,12 @@ from collections.abc import Mapping
 
 import pytest
 
-from services.retriever.chunk_encoding import decode, encode
+from services.retriever.indexes.chunk_encoding import decode, encode
+from services.retriever.indexes.stored_chunk import Candidate
 from services.retriever.models import RevisionKey, SearchPlan, SearchRequest, SearchScope
 from services.retriever.options import SearchOptions
-from services.retriever.ranking import Ranking
-from services.retriever.stored_chunk import Candidate
-from services.retriever.strategy import plan_search
+from services.retriever.searching.ranking import Ranking
+from services.retriever.searching.strategy import plan_search
 from tests.unit.retriever.fakes import make_chunk
 
 KEY = RevisionKey("local", "d1", "r1")

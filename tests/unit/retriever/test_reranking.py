@@ -9,7 +9,7 @@ import pytest
 
 from kit.errors import Unavailable
 from services.retriever.models import FusionMethod, RerankMode, RevisionKey
-from services.retriever.reranking import RerankStage
+from services.retriever.searching.reranking import RerankStage
 from tests.unit.retriever.core_over_fakes import OPTIONS, Core, texts
 from tests.unit.retriever.fakes import FakeModels
 

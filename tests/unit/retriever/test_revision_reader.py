@@ -5,7 +5,7 @@ import pytest
 
 from services.retriever.errors import IndexUnavailable, InvalidRequest
 from services.retriever.models import RevisionKey
-from services.retriever.revision_reader import RevisionReader, RevisionState
+from services.retriever.revisions.revision_reader import RevisionReader, RevisionState
 from tests.unit.retriever.core_over_fakes import Core
 from tests.unit.retriever.fakes import MODEL, embed, make_chunk
 

@@ -8,8 +8,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from services.retriever.chunk_encoding import decode, encode
-from services.retriever.indexing import IndexHeader
+from services.retriever.indexes.chunk_encoding import decode, encode
+from services.retriever.indexes.similarity import Group, comparable, groups_of
+from services.retriever.indexes.spaces import DenseSpaces
+from services.retriever.indexes.stored_chunk import Candidate
 from services.retriever.models import (
     Activation,
     Chunk,
@@ -21,9 +23,7 @@ from services.retriever.models import (
     Strategy,
     Vectors,
 )
-from services.retriever.similarity import Group, comparable, groups_of
-from services.retriever.spaces import DenseSpaces
-from services.retriever.stored_chunk import Candidate
+from services.retriever.revisions.indexing import IndexHeader
 from tests.unit.retriever.core_over_fakes import Core
 from tests.unit.retriever.fakes import (
     DIMENSION,

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from services.retriever.chunk_encoding import decode, encode
+from services.retriever.indexes.chunk_encoding import decode, encode
+from services.retriever.indexes.stored_chunk import ChunkUnreadable, StoredChunk
 from services.retriever.models import RevisionKey
-from services.retriever.stored_chunk import ChunkUnreadable, StoredChunk
 from tests.unit.retriever.core_over_fakes import Core, texts
 from tests.unit.retriever.fakes import make_chunk
 

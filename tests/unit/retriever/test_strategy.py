@@ -8,7 +8,7 @@ import pytest
 
 from services.retriever.models import FusionMethod, RerankMode, SearchRequest, SearchScope, Strategy
 from services.retriever.options import SearchOptions
-from services.retriever.strategy import plan_search
+from services.retriever.searching.strategy import plan_search
 
 REQUEST = SearchRequest(SearchScope("local", ("default",)), ("solar",))
 OPTIONS = SearchOptions()

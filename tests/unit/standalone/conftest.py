@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from services.standalone.disk import Disk
-from services.standalone.log_files import JsonLinesLog
-from services.standalone.models import ChildEvent, ChildSpec, ChildState, Probe, ProbeKind, RestartPolicy
-from services.standalone.supervisor import Supervisor
+from services.standalone.storage.disk import Disk
+from services.standalone.storage.log_files import JsonLinesLog
+from services.standalone.supervising.models import ChildEvent, ChildSpec, ChildState, Probe, ProbeKind, RestartPolicy
+from services.standalone.supervising.supervisor import Supervisor
 
 WAIT_S = 60.0
 POLICY = RestartPolicy(backoff_initial_s=0.05, backoff_max_s=0.2, start_crashes_max=3)

@@ -23,16 +23,16 @@ from kit.testing.harness import free_port
 from kit.testing.nats import nats_server_binary
 from ops import nats_users
 from ops.state import USERS
-from services.standalone import disk as disk_module
 from services.standalone import topology
 from services.standalone.adapters.health import NetworkProbe
-from services.standalone.data_dir import open_data_dir
-from services.standalone.disk import Disk, has_room, require_room
 from services.standalone.errors import DiskFull
-from services.standalone.log_files import JsonLinesLog
-from services.standalone.models import ChildEvent, ChildSpec, ChildState, Probe, ProbeKind
-from services.standalone.state_file import StateFile
-from services.standalone.supervisor import Supervisor
+from services.standalone.storage import disk as disk_module
+from services.standalone.storage.data_dir import open_data_dir
+from services.standalone.storage.disk import Disk, has_room, require_room
+from services.standalone.storage.log_files import JsonLinesLog
+from services.standalone.supervising.models import ChildEvent, ChildSpec, ChildState, Probe, ProbeKind
+from services.standalone.supervising.state_file import StateFile
+from services.standalone.supervising.supervisor import Supervisor
 from tests.unit.standalone.conftest import POLICY, SLEEPER, WAIT_S, FakeDisk, Observed, Supervise, no_checks, spec
 
 DISK_BYTES = 32 * 1024 * 1024
@@ -135,7 +135,7 @@ async def test_a_child_that_dies_while_the_disk_is_full_takes_nobody_with_it(
         async with asyncio.timeout(WAIT_S):
             await observed.all_ready.wait()
         with monkeypatch.context() as full:
-            full.setattr("services.standalone.state_file.write_private", fail)
+            full.setattr("services.standalone.supervising.state_file.write_private", fail)
             full.setattr(disk_module, "has_room", lambda folder: False)
             ready = observed.of("one", ChildState.READY)[0]
             assert ready.pid

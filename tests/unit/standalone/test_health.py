@@ -15,7 +15,7 @@ from kit.testing.nats import NatsServer
 from services.standalone.adapters.health import NetworkProbe
 from services.standalone.errors import StartRefused
 from services.standalone.local_llm import check_weights
-from services.standalone.models import Probe, ProbeKind
+from services.standalone.supervising.models import Probe, ProbeKind
 
 READY = NetworkProbe()
 

@@ -20,8 +20,6 @@ from kit.testing.nats import nats_server_binary
 from ops.signers import SIGNERS
 from ops.state import USERS
 from services.standalone import app, topology
-from services.standalone.backoff import Backoff
-from services.standalone.data_dir import open_data_dir
 from services.standalone.errors import DataDirUnusable, PortTaken, StartRefused
 from services.standalone.free_ports import (
     choose_free_ports,
@@ -31,9 +29,11 @@ from services.standalone.free_ports import (
     require_loopback,
     write_ports,
 )
-from services.standalone.log_files import JsonLinesLog, readable, without_frames
-from services.standalone.models import RestartPolicy
 from services.standalone.settings import StandaloneSettings, gateway_environment, inherited_environment
+from services.standalone.storage.data_dir import open_data_dir
+from services.standalone.storage.log_files import JsonLinesLog, readable, without_frames
+from services.standalone.supervising.backoff import Backoff
+from services.standalone.supervising.models import RestartPolicy
 
 PASSWORDS = {"groundwork": "p", **{name: f"p-{name}" for name in USERS}}
 

@@ -13,10 +13,10 @@ from ops.state import USERS
 from services.standalone import topology
 from services.standalone.app import read_standalone_settings
 from services.standalone.errors import SettingsRefused, StartRefused
-from services.standalone.models import ChildSpec
 from services.standalone.replicas import REPLICABLE, parse_replicas, require_index_servers, unused_folders
-from services.standalone.restarting import choose
 from services.standalone.settings import StandaloneSettings
+from services.standalone.supervising.models import ChildSpec
+from services.standalone.supervising.restarting import choose
 
 FEW = {"orchestrator": 3, "gateway": 2, "ingest-worker": 2, "reranker": 2}
 

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from services.standalone import restarting
-from services.standalone.data_dir import open_data_dir
-from services.standalone.models import ChildSpec, ChildState
-from services.standalone.restarting import restart
-from services.standalone.state_file import StateFile
+from services.standalone.storage.data_dir import open_data_dir
+from services.standalone.supervising import restarting
+from services.standalone.supervising.models import ChildSpec, ChildState
+from services.standalone.supervising.restarting import restart
+from services.standalone.supervising.state_file import StateFile
 from tests.unit.standalone.conftest import (
     ENDS_WHEN_TOLD,
     IGNORES_SIGTERM,

@@ -17,7 +17,7 @@ import psutil
 import pytest
 
 from services.standalone.errors import ChildKeepsCrashing, DataDamaged, PortLost, SettingsRefused, StartLimitReached
-from services.standalone.models import ChildState, StartLimits
+from services.standalone.supervising.models import ChildState, StartLimits
 from tests.unit.standalone.conftest import (
     DIES_SAYING,
     ENDS_WHEN_TOLD,
@@ -308,8 +308,8 @@ DRIVER = """
 import asyncio, sys
 from pathlib import Path
 from tests.unit.standalone.conftest import POLICY, SLEEPER, FakeDisk, FakeProbe, spec
-from services.standalone import child as child_module
-from services.standalone.log_files import JsonLinesLog
+from services.standalone.supervising import child as child_module
+from services.standalone.storage.log_files import JsonLinesLog
 
 async def main():
     child = child_module.Child(spec("one", SLEEPER), POLICY, probe=FakeProbe(), log=JsonLinesLog(Path(sys.argv[1])),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kit.egress import place_of
+from kit.network.egress import place_of
 from services.tools.outside.hosts import name_is_listed, parse_host_patterns
 
 LISTED = parse_host_patterns(["api.example.com", "*.Example.org", "http://intern.example.com:8080"])

@@ -67,4 +67,4 @@ def test_what_a_process_reads_at_its_start_is_light() -> None:
     main = Path(main_module.__file__ or "")
     script = f"import runpy, sys; runpy.run_path({str(main)!r}, run_name='__mp_main__'); print(*sys.modules)"
     shown = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
-    assert not {"grpc", "nats", "pydantic", "kit.service"} & set(shown.stdout.split())
+    assert not {"grpc", "nats", "pydantic", "kit.process.service"} & set(shown.stdout.split())

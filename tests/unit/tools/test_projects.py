@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from kit.configuration import setting_problems
+from kit.process.configuration import setting_problems
 from services.tools.context import ToolContext
 from services.tools.errors import ToolError
 from services.tools.ports import EmbeddedQuery, Vector

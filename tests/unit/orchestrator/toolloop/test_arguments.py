@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from kit.structs import as_json
 from services.orchestrator.steps.calls import arguments_hash
-from services.orchestrator.toolloop.arguments import _DEEPEST, UnreadableArguments, read_arguments
+from services.orchestrator.toolloop.written.arguments import _DEEPEST, UnreadableArguments, read_arguments
 
 PROPERTIES = {
     "query": {"type": "string"},

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.orchestrator.toolloop.hermes import CallTextFilter
+from services.orchestrator.toolloop.written.hermes import CallTextFilter
 
 A = '{"name": "search", "arguments": {"query": "tower"}}'
 SEARCH = ("search", {"query": "tower"})

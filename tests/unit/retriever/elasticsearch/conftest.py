@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from services.retriever.adapters.elasticsearch import ElasticsearchIndex
+from services.retriever.adapters.elasticsearch.index import ElasticsearchIndex
 from services.retriever.adapters.server_retry import RetryPolicy
 from services.retriever.options import ElasticsearchOptions
 from tests.doubles.elasticsearch import ElasticsearchServer, elasticsearch_server

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from services.retriever.adapters import elasticsearch_connection
-from services.retriever.adapters.elasticsearch import ElasticsearchIndex
+from services.retriever.adapters.elasticsearch import connection as elasticsearch_connection
+from services.retriever.adapters.elasticsearch.index import ElasticsearchIndex
 from services.retriever.errors import EngineUnsupported, IndexUnavailable
 from services.retriever.options import ElasticsearchOptions
 from tests.contract.retriever_index_contract import KEY, store

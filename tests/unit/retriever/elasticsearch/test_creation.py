@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from services.retriever.adapters.elasticsearch import ElasticsearchIndex
+from services.retriever.adapters.elasticsearch.index import ElasticsearchIndex
 from services.retriever.errors import EngineUnsupported
 from services.retriever.options import ElasticsearchOptions
 from tests.contract.retriever_index_contract import KEY, store

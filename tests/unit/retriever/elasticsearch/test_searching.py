@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from services.retriever.adapters.elasticsearch import ElasticsearchIndex
-from services.retriever.chunk_encoding import point_id
+from services.retriever.adapters.elasticsearch.index import ElasticsearchIndex
 from services.retriever.errors import IndexUnavailable
+from services.retriever.indexes.chunk_encoding import point_id
 from services.retriever.models import LexicalQuery, MetadataCondition, RevisionKey, SearchScope
 from tests.contract.retriever_index_contract import KEY, SCOPE, store
 from tests.doubles.elasticsearch import ElasticsearchServer, error_body
@@ -127,7 +127,7 @@ class TestSearching:
     async def test_all_attempts_are_listed_page_by_page(
         self, server: ElasticsearchServer, index: ElasticsearchIndex, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("services.retriever.adapters.elasticsearch._WRITES_PER_PAGE", 2)
+        monkeypatch.setattr("services.retriever.adapters.elasticsearch.index._WRITES_PER_PAGE", 2)
         keys = [RevisionKey("local", f"d{n}", f"r{n}") for n in range(5)]
         for key in keys:
             await store(index, key, ["solar"])

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from kit.deadline import set_remaining
-from services.retriever.adapters.elasticsearch import ElasticsearchIndex
-from services.retriever.chunk_encoding import point_id
+from services.retriever.adapters.elasticsearch.index import ElasticsearchIndex
 from services.retriever.errors import IndexUnavailable
+from services.retriever.indexes.chunk_encoding import point_id
 from tests.contract.retriever_index_contract import KEY, store
 from tests.doubles.elasticsearch import ElasticsearchServer, error_body
 from tests.doubles.http_double import Failure

@@ -1,0 +1,82 @@
+"""`groundwork threads`: conversations, what was said in them, and removing them."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from cli.client.gateway import Gateway, Json, in_path
+from cli.deleting import GONE, Yes, delete_each
+from cli.display.output import Output, citation_line, verdict_lines
+from cli.display.terminal import escape
+from cli.running import WHERE, run
+
+threads = typer.Typer(no_args_is_help=True, help="Threads: list, show, delete.", epilog=WHERE)
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
+_SPEAKERS = {"user": "You", "assistant": "Groundwork"}
+
+
+@threads.command(name="list")
+def list_threads(
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=1000, help="At most this many.")] = 20,
+    as_json: AsJson = False,
+) -> None:
+    """Your conversations, last used first. Go on with one: `groundwork chat --thread ID`."""
+    output = Output(as_json=as_json)
+
+    async def command(gateway: Gateway) -> int:
+        page = await gateway.request("GET", "/v1/threads", params={"page_size": limit})
+        if as_json:
+            output.json({"threads": page["threads"]})
+            return 0
+        rows = [
+            [each["id"], str(each["message_count"]), each["updated_at"] or "", each["title"]]
+            for each in page["threads"]
+        ]
+        output.table(["id", "messages", "last used", "title"], rows, whole={"id"})
+        return 0
+
+    run(command)
+
+
+@threads.command(name="show")
+def show_thread(
+    thread_id: Annotated[str, typer.Argument(help="The thread.")],
+    limit: Annotated[
+        int, typer.Option("--limit", "-n", min=1, max=1000, help="At most so many of its last messages.")
+    ] = 100,
+    as_json: AsJson = False,
+) -> None:
+    """What was said in a conversation, oldest first, with the sources of each answer."""
+    output = Output(as_json=as_json)
+
+    async def command(gateway: Gateway) -> int:
+        thread = await gateway.request("GET", f"/v1/threads/{in_path(thread_id, 'thread')}", params={"limit": limit})
+        if as_json:
+            output.json(thread)
+            return 0
+        output.out.print(f"[bold]{escape(thread['title'])}[/bold]")
+        for message in thread["messages"]:
+            _say(output, message)
+        return 0
+
+    run(command)
+
+
+@threads.command(name="delete")
+def delete_threads(
+    thread_ids: Annotated[list[str], typer.Argument(help="Threads.")], yes: Yes = False, as_json: AsJson = False
+) -> None:
+    """Remove conversations, and within a minute the runs of their questions."""
+    output = Output(as_json=as_json)
+    run(lambda gateway: delete_each(gateway, "/v1/threads", thread_ids, output, what="thread", yes=yes, said=GONE))
+
+
+def _say(output: Output, message: Json) -> None:
+    speaker = _SPEAKERS.get(message["role"] or "", "Unknown")
+    output.out.print(f"\n[bold]{speaker}:[/bold] {escape(message['text'])}")
+    for citation in message.get("citations") or ():
+        output.out.print(f"  {citation_line(citation)}")
+    output.remarks([f"  {line}" for line in verdict_lines(message)])

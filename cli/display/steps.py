@@ -1,0 +1,93 @@
+"""The steps of a run as lines: which tool was called with what, what came of it, and what the whole cost. With rich's markup."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from cli.client.gateway import Json
+from cli.client.sse import Event
+from cli.display.terminal import escape
+
+ARGUMENT_CHARACTERS_MAX = 80
+SUMMARY_CHARACTERS_MAX = 240
+_DECISIONS = {
+    "allowed": "[green]allowed[/green]",
+    "denied": "[red]denied[/red]",
+    "expired": "[red]not decided in time[/red]",
+}
+
+
+def step_line(event: Event, names: dict[str, str]) -> str:
+    """The line of an event; empty for one that is no step. `names` has the tools of the calls so far, and is added to."""
+    data = event.data
+    match event.kind:
+        case "tool":
+            names[data["call_id"]] = data["name"]
+            return f"[bold]→ {escape(data['name'])}[/bold]({escape(_arguments(data['arguments']))})"
+        case "tool_result":
+            return _result(data, names.get(data["call_id"], "the tool"))
+        case "approval":
+            return _approval(data)
+        case "parked":
+            return f"[yellow]… waits until {escape(data['until'] or 'it is decided')}[/yellow]"
+        case "thinking" if data.get("phase") == "resume":
+            return f"  {escape(data['text'])}"
+        case _:
+            return ""
+
+
+def cost_line(usage: Json) -> str:
+    """`2 tool calls · 1200 + 56 tokens · $0.0020 · 2.5 s · qwen`; empty when nothing is known."""
+    calls, read, written = (usage.get(name) or 0 for name in ("tool_calls", "prompt_tokens", "completion_tokens"))
+    parts = [
+        f"{calls} tool call{'s' if calls != 1 else ''}" if calls else "",
+        f"{read} + {written} tokens" if read or written else "",
+        f"${usage['cost_usd']:.4f}" if usage.get("cost_usd") else "",
+        duration(usage["seconds"]) if usage.get("seconds") else "",
+        escape(usage.get("model") or ""),
+    ]
+    return " · ".join(part for part in parts if part)
+
+
+def arguments_lines(arguments: Json) -> list[str]:
+    """Each argument whole, on lines of its own: what is to be decided about is read to the end."""
+    lines = []
+    for name, value in arguments.items():
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        first, *more = text.splitlines() or [""]
+        lines += [f"  {escape(name)}: {escape(first)}", *(f"    {escape(line)}" for line in more)]
+    return lines or ["  (no arguments)"]
+
+
+def duration(seconds: float) -> str:
+    """`48 ms`, `2.3 s`."""
+    return f"{max(1, round(seconds * 1000))} ms" if seconds < 0.95 else f"{seconds:.1f} s"
+
+
+def _result(data: Json, name: str) -> str:
+    took = f"  [dim]{duration(data['duration_ms'] / 1000)}[/dim]" if data.get("duration_ms") else ""
+    error = data.get("error")
+    if data["ok"] or not error:
+        return f"  [green]✓[/green] {escape(name)}: {escape(shortened(data['summary'] or 'done', SUMMARY_CHARACTERS_MAX))}{took}"
+    told = f"{error['message'] or data['summary']} ({error['reason']})"
+    return f"  [red]✗[/red] {escape(name)}: {escape(shortened(told, SUMMARY_CHARACTERS_MAX))}{took}"
+
+
+def _approval(data: Json) -> str:
+    tool = escape(data["tool"])
+    if data["decision"] == "pending":
+        return f"[yellow]? {tool} needs your approval[/yellow] ({escape(_arguments(data['arguments']))})"
+    by = f" by {escape(data['decided_by'])}" if data.get("decided_by") else ""
+    return f"  {tool} was {_DECISIONS.get(data['decision'], escape(str(data['decision'])))}{by}"
+
+
+def _arguments(arguments: dict[str, Any]) -> str:
+    shown = (f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in arguments.items())
+    return ", ".join(shortened(each, ARGUMENT_CHARACTERS_MAX) for each in shown)
+
+
+def shortened(text: str, most: int) -> str:
+    """On one line, at most that many characters."""
+    words = " ".join(text.split())
+    return words if len(words) <= most else words[: most - 1].rstrip() + "…"

@@ -1,0 +1,244 @@
+"""Who is asking. Decided once for each request, before anything of it is read but its head; OIDC will be a further way to a
+principal, here and nowhere else. Without keys every request is the one local user's.
+
+Everything below /v1 needs a caller. Health, the console's files and /openapi.json do not: they tell nothing about what is stored.
+"""
+
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Protocol
+
+import structlog
+from opentelemetry import trace
+from starlette.datastructures import Headers
+from starlette.requests import HTTPConnection
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from kit import deadline
+from kit.access.api_keys import ApiKey, ApiKeyInvalid, ApiKeyMalformed, ApiKeyMissing, ShownKey, read_shown
+from kit.access.principal import Principal, use_principal
+from kit.errors import GroundworkError, Unauthenticated
+from kit.process.settings import Networks
+from services.gateway.access.bootstrap_key import BootstrapKey
+from services.gateway.access.key_ring import KeyRing
+from services.gateway.errors import TooManyWrongKeys
+from services.gateway.metrics import REFUSED_CALLERS
+from services.gateway.serving.allowance import Allowance
+from services.gateway.serving.lobby import origin_of
+from services.gateway.serving.requests import is_request, refuse
+
+PROBE = Principal("local", "gateway-probe")
+"""Whom the gateway's own health checks act as; health services ask for no rights."""
+_CATCH_UP_S = 1.0
+"""Longest wait for what other gateways have written: a watch is behind by a few milliseconds."""
+_LATEST_WITHIN_S = 5.0
+"""Longest wait for the number of the newest change. Who shows an unknown key keeps a connection no longer than that."""
+_FIRST_KEYS_S = 10.0
+"""Longest wait of a request for a gateway that has just started to know the keys: it is restarted without failing one."""
+_ADMISSION = "admission"
+_REFUSAL = "refusal"
+
+
+@dataclass(frozen=True)
+class Admission:
+    """A verified caller, and by which key they came in."""
+
+    principal: Principal
+    key: ApiKey | None = None
+    ended: Callable[[], Awaitable[Unauthenticated]] | None = None
+    """Returns once the key is not good any more, with the reason. None where nothing can end."""
+
+
+class Door(Protocol):
+    """Lets callers in."""
+
+    async def admit(self, headers: Headers, address: str) -> Admission:
+        """The caller behind a request's head. Raises GroundworkError."""
+        ...
+
+
+class OpenDoor:
+    """Everybody is the one local user."""
+
+    def __init__(self, principal: Principal) -> None:
+        self.principal = principal
+
+    async def admit(self, headers: Headers, address: str) -> Admission:  # noqa: ARG002 - nobody is asked
+        return Admission(self.principal)
+
+
+class KeyDoor:
+    """Lets in who shows a good API key.
+
+    Only wrong keys are limited, and a right one is let in whatever its address has done before: of 256 random bits nothing is
+    guessed at any rate, so the limit is there for the logs and the message store, and must not lock anybody out. So it is with the
+    bootstrap key: who reached the gateway by the same proxy as an attacker could not get in any more.
+    """
+
+    def __init__(
+        self,
+        ring: KeyRing,
+        wrong_keys: Allowance,
+        proxies: Networks,
+        *,
+        latest_revision: Callable[[], Awaitable[int]],
+        used: Callable[[ApiKey], None],
+        bootstrap: BootstrapKey,
+    ) -> None:
+        self._bootstrap = bootstrap
+        self._ring = ring
+        self._wrong_keys = wrong_keys
+        self._proxies = proxies
+        self._latest_revision = latest_revision
+        self._used = used
+
+    async def admit(self, headers: Headers, address: str) -> Admission:
+        text = _shown_text(headers)
+        if (admission := self._by_setting(text)) is not None:
+            return admission
+        try:
+            shown = read_shown(text)
+            await self._ring.read_first(_FIRST_KEYS_S)
+            try:
+                key = self._ring.require_good(shown)
+            except ApiKeyInvalid:
+                self._count_wrong(address)
+                key = await self._after_catching_up(shown)
+        except ApiKeyMalformed:
+            self._count_wrong(address)
+            raise
+        self._used(key)
+        return Admission(key.principal, key, lambda: self._ring.ended(shown))
+
+    def admit_at_once(self, headers: Headers) -> Admission | None:
+        """Who needs no message store to be known; None for all others."""
+        try:
+            return self._by_setting(_shown_text(headers))
+        except Unauthenticated:
+            return None
+
+    def _by_setting(self, text: str) -> Admission | None:
+        """Looked at before all else: the bootstrap key may have any form, also that of the others."""
+        bootstrap = self._bootstrap
+        if (shown := bootstrap.shown(text)) is None:
+            return None
+        return Admission(bootstrap.key.principal, bootstrap.key, lambda: bootstrap.ended(shown))
+
+    async def _after_catching_up(self, shown: ShownKey) -> ApiKey:
+        """The key, which another gateway may have made, or given a new text, a moment ago. The same for an unknown id and for a
+        wrong secret."""
+        with deadline.within(_LATEST_WITHIN_S):
+            revision = await self._latest_revision()
+        await self._ring.reached(revision, _CATCH_UP_S)
+        return self._ring.require_good(shown)
+
+    def _count_wrong(self, address: str) -> None:
+        """Raises TooManyWrongKeys."""
+        origin = origin_of(address, self._proxies) or address
+        if wait_s := self._wrong_keys.take(origin):
+            raise TooManyWrongKeys(
+                f"too many wrong API keys came from {origin}; use the right one, which is let in at once, or wait",
+                retry_after_s=wait_s,
+            )
+
+
+class Entrance:
+    """ASGI middleware: has the door look at each request that needs a caller, and acts as that caller until the answer, streamed or
+    not, is out. A request that is refused is refused before its body is read, and whether or not its path leads anywhere."""
+
+    def __init__(self, app: ASGIApp, *, door: Door) -> None:
+        self._app = app
+        self._door = door
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if not is_request(scope) or not _needs_caller(scope["path"]):
+            await self._app(scope, receive, send)
+            return
+        try:
+            admission = await self._door.admit(Headers(scope=scope), client_address(scope))
+        except GroundworkError as error:
+            note_refusal(scope, error)
+            REFUSED_CALLERS.labels(error.reason).inc()
+            await refuse(error, scope, receive, send)
+            return
+        scope.setdefault("state", {})[_ADMISSION] = admission
+        with use_principal(admission.principal), _log_context(admission):
+            await self._app(scope, receive, send)
+
+
+def _log_context(admission: Admission) -> AbstractContextManager[object]:
+    """Log lines and the span name the tenant and the key."""
+    names = {"tenant_id": admission.principal.tenant_id}
+    if admission.key is not None:
+        names["key_id"] = admission.key.key_id
+    trace.get_current_span().set_attributes({f"groundwork.{name}": value for name, value in names.items()})
+    return structlog.contextvars.bound_contextvars(**names)
+
+
+async def authenticated(request: HTTPConnection) -> Principal:
+    """The verified caller. One dependency of every route that needs one, so that none is served which the entrance let pass."""
+    return admission_of(request.scope).principal
+
+
+def admission_of(scope: Scope) -> Admission:
+    """How the caller came in. Raises ApiKeyMissing where nobody was asked."""
+    admission = admission_in(scope)
+    if admission is None:
+        raise ApiKeyMissing(_SHOW_ONE)
+    return admission
+
+
+def admission_in(scope: Scope) -> Admission | None:
+    """How the caller came in; None of a request that needs no caller."""
+    admission: Admission | None = scope.get("state", {}).get(_ADMISSION)
+    return admission
+
+
+def is_by_key(scope: Scope) -> bool:
+    """Whether the caller came in by an API key."""
+    admission = admission_in(scope)
+    return admission is not None and admission.key is not None
+
+
+def note_refusal(scope: Scope, error: GroundworkError) -> None:
+    """Has the audit log know why a request was refused."""
+    scope.setdefault("state", {})[_REFUSAL] = error.reason
+
+
+def refusal_in(scope: Scope) -> str:
+    """The reason that was noted; empty when there is none."""
+    reason: str = scope.get("state", {}).get(_REFUSAL, "")
+    return reason
+
+
+def client_address(scope: Scope) -> str:
+    """Of the connection; forwarded headers are not read."""
+    client = scope.get("client")
+    return str(client[0]) if client else ""
+
+
+def _needs_caller(path: str) -> bool:
+    return path == "/v1" or path.startswith("/v1/")
+
+
+_SHOW_ONE = (
+    "this needs an API key; send it as `Authorization: Bearer gw_…`. An administrator makes one with `groundwork keys create`, the "
+    "first of all with `groundwork keys bootstrap`, or in GROUNDWORK_BOOTSTRAP_KEY"
+)
+
+
+def _shown_text(headers: Headers) -> str:
+    """The key's text. Raises ApiKeyMissing, ApiKeyMalformed."""
+    shown = {key.strip() for key in headers.getlist("x-api-key")}
+    for value in headers.getlist("authorization"):
+        scheme, _, credentials = value.strip().partition(" ")
+        if scheme.lower() != "bearer":
+            raise ApiKeyMalformed("the Authorization header must be `Bearer` and the API key")
+        shown.add(credentials.strip())
+    shown.discard("")
+    if not shown:
+        raise ApiKeyMissing(_SHOW_ONE)
+    if len(shown) > 1:
+        raise ApiKeyMalformed("the request shows several API keys; send one")
+    return shown.pop()

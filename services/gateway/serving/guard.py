@@ -1,0 +1,157 @@
+"""What every request passes before its route: a name that is ours, an origin that is ours, a body of bounded size.
+
+Without keys the protection is that only this machine reaches the gateway. A web page that the user happens to
+visit runs on this machine too: it can send requests to 127.0.0.1 (cross-site request forgery), or point a name of its own
+at 127.0.0.1 and read the answers (DNS rebinding). Hence the checks of Host and Origin, and no CORS headers at all.
+
+With keys such a page has none to show. The names stay listed all the same: under another's name the console would ask people for
+their key. IP addresses are answered to then, since nobody can point an address elsewhere, and probes and balancers use them.
+"""
+
+import asyncio
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from kit.errors import GroundworkError
+from kit.network.hosts import host_name, is_address, is_loopback_name
+from services.gateway.errors import (
+    BodyTooLarge,
+    CrossOrigin,
+    HostNotAllowed,
+    RequestBodyTimeout,
+    RouteNotFound,
+    UnsupportedContentType,
+    WebSocketNotServed,
+)
+from services.gateway.serving.requests import SAFE_METHODS, is_request, method_of, refuse
+
+_OWN_SITE = frozenset({"same-origin", "none"})
+_UPLOAD_PATH = ("v1", "collections", None, "documents")
+
+
+class Guard:
+    """ASGI middleware: refuses foreign hosts, foreign origins and oversized or mistyped JSON bodies with problem+json."""
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        allowed_hosts: tuple[str, ...],
+        max_json_bytes: int,
+        body_timeout_s: float,
+        any_address: bool = False,
+    ) -> None:
+        self._app = app
+        self._allowed_hosts = frozenset(allowed_hosts)
+        self._max_json_bytes = max_json_bytes
+        self._body_timeout_s = body_timeout_s
+        self._any_address = any_address
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if not is_request(scope):
+            await self._app(scope, receive, send)
+            return
+        try:
+            headers = Headers(scope=scope)
+            self._check_host(scope, headers)
+            _check_path(scope)
+            is_safe = method_of(scope) in SAFE_METHODS
+            if not is_safe:
+                check_origin(headers)
+            _refuse_websocket(scope, headers)
+            if not is_safe and not _is_upload(scope):
+                receive = await self._bounded(headers, receive)
+        except GroundworkError as error:
+            await refuse(error, scope, receive, send)
+            return
+        await self._app(scope, receive, send)
+
+    def _check_host(self, scope: Scope, headers: Headers) -> None:
+        """A browser always names a host. HTTP/1.0, which old probes speak, has no such header."""
+        if "host" not in headers and scope.get("http_version") == "1.0":
+            return
+        name = host_name(headers.get("host", ""))
+        is_known = is_loopback_name(name) or (self._any_address and is_address(name)) or name in self._allowed_hosts
+        if not is_known:
+            raise HostNotAllowed(
+                f"this server does not answer under the name {name or '(none)'!r}; "
+                "list it in GROUNDWORK_ALLOWED_HOSTS if it is yours"
+            )
+
+    async def _bounded(self, headers: Headers, receive: Receive) -> Receive:
+        """Reads the body, which is small by rule, and returns a `receive` that hands it out. The whole body has one deadline: with
+        one for each piece a client could send a byte a second."""
+        try:
+            async with asyncio.timeout(self._body_timeout_s):
+                return await self._read(headers, receive)
+        except TimeoutError as error:
+            raise RequestBodyTimeout(
+                f"the request body was not complete within {self._body_timeout_s:g} s; send it in one go"
+            ) from error
+
+    async def _read(self, headers: Headers, receive: Receive) -> Receive:
+        too_large = BodyTooLarge(f"the request body is over {self._max_json_bytes} bytes; send less")
+        if int(headers.get("content-length") or 0) > self._max_json_bytes:
+            raise too_large
+        body = bytearray()
+        while True:
+            message = await receive()
+            if message["type"] != "http.request":
+                return _replay(message, receive)
+            body += message.get("body", b"")
+            if len(body) > self._max_json_bytes:
+                raise too_large
+            if not message.get("more_body", False):
+                break
+        if body and headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
+            raise UnsupportedContentType("the request body must be JSON; send it with Content-Type: application/json")
+        return _replay({"type": "http.request", "body": bytes(body), "more_body": False}, receive)
+
+
+def _check_path(scope: Scope) -> None:
+    """No name in a path of ours has a slash, yet routes are matched with the path decoded, and their `$` also matches before a line
+    break at the end: `runs%2F<id>%2Fcancel` and `cancel%0A` would be taken for `cancel`, past a proxy that allows less."""
+    if b"%2f" in scope["raw_path"].lower() or scope["path"].endswith("\n"):
+        raise RouteNotFound(f"there is nothing at {scope['path']!r}; the routes are listed in /openapi.json")
+
+
+def check_origin(headers: Headers) -> None:
+    """A browser names the page that asks; programs name none. Only our own pages may change anything."""
+    origin = headers.get("origin")
+    if origin is not None:
+        parts = urlsplit(origin)
+        own = parts.scheme in {"http", "https"} and parts.netloc.lower() == headers.get("host", "").lower()
+    else:
+        own = headers.get("sec-fetch-site", "none") in _OWN_SITE
+    if not own:
+        raise CrossOrigin(
+            "a page of another site may not change anything here; use the console or call without a browser"
+        )
+
+
+def _refuse_websocket(scope: Scope, headers: Headers) -> None:
+    """No route serves one yet. A server that knows no WebSockets hands the handshake on as a plain GET."""
+    if scope["type"] == "websocket" or "websocket" in headers.get("upgrade", "").lower():
+        raise WebSocketNotServed(
+            "this server opens no WebSockets; send a plain HTTP request, with Accept: text/event-stream for a stream"
+        )
+
+
+def _is_upload(scope: Scope) -> bool:
+    parts = scope["path"].strip("/").split("/")
+    return (
+        scope["method"] == "POST"
+        and len(parts) == len(_UPLOAD_PATH)
+        and all(expected in (None, part) for part, expected in zip(parts, _UPLOAD_PATH, strict=True))
+    )
+
+
+def _replay(first: Message, receive: Receive) -> Receive:
+    pending = [first]
+
+    async def replayed() -> Message:
+        return pending.pop() if pending else await receive()
+
+    return replayed

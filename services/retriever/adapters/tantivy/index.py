@@ -1,0 +1,274 @@
+"""Lexical index on tantivy: BM25 in this process, one folder on disk.
+
+One writer with one thread and a bounded heap serves all concurrent revisions; their commits are coalesced. A commit is
+atomic (meta.json is renamed into place), so a SIGKILL leaves the last committed state and an index that opens.
+"""
+
+import asyncio
+import contextlib
+import shutil
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import tantivy
+
+from kit.errors import GroundworkError
+from kit.language.phrases import phrase_tokens
+from services.retriever.adapters.damaged_folder import environment_problem, is_locked, set_aside
+from services.retriever.adapters.engine_thread import EngineThread
+from services.retriever.adapters.group_commit import IN_PROCESS, GroupCommit
+from services.retriever.adapters.tantivy.files import problem_of
+from services.retriever.adapters.tantivy.query import EXACT, KEY, TEXT, TITLE, QueryBuilder, key_term
+from services.retriever.analysis.analyser import Analysis
+from services.retriever.errors import IndexUnavailable
+from services.retriever.indexes import filters
+from services.retriever.indexes.chunk_encoding import citable_text, decode, encode
+from services.retriever.indexes.filters import AnyOf
+from services.retriever.indexes.stored_chunk import Candidate, StoredChunk
+from services.retriever.models import IndexBatch, IndexedChunk, LexicalQuery, RevisionKey, SearchScope, WriteKey
+
+_FORMAT = "v5"
+"""Folder of this schema and analysis. Change it with either: the index is then filled again from the dense one."""
+_EARLIER_FORMATS = "v[1-4]*"
+"""Folders of formats before, and what was set aside of them."""
+_LOCK = ".tantivy-writer.lock"
+_STORED = "stored"
+_ORDINAL = "ordinal"
+_DOCUMENTS_PER_CALL = 32
+
+T = TypeVar("T")
+
+
+class TantivyIndex:
+    """LexicalIndex in a folder. One process at a time may have it open. Open it with `TantivyIndex.open`."""
+
+    def __init__(self, path: Path, *, writer_heap_bytes: int = 64_000_000, max_waiting: int = 256) -> None:
+        self._path = path / _FORMAT
+        self._writer_heap_bytes = writer_heap_bytes
+        self._reader = EngineThread("tantivy-read", max_waiting)
+        self._writer = EngineThread("tantivy-write", max_waiting)
+        self._analysis = Analysis()
+        self._commit = GroupCommit(lambda: self._on(self._writer, self._commit_now), IN_PROCESS)
+        self._index: Any = None
+        self._index_writer: Any = None
+        self.suspected = asyncio.Event()
+
+    @classmethod
+    async def open(cls, path: Path, *, writer_heap_bytes: int = 64_000_000, max_waiting: int = 256) -> "TantivyIndex":
+        """Opens what is there or creates it; what is damaged is set aside first. Raises IndexUnavailable."""
+        index = cls(path, writer_heap_bytes=writer_heap_bytes, max_waiting=max_waiting)
+        await index._writer.run(index._open)
+        return index
+
+    async def close(self) -> None:
+        """Commits what is pending, waits for merges and lets go of the folder."""
+        await self._reader.close()
+        if self._index_writer is not None:
+            await self._on(self._writer, self._close_writer)
+        await self._writer.close()
+
+    async def inspect(self) -> str | None:
+        if self._index_writer is None:
+            return "it could not be begun anew before"
+        return await asyncio.to_thread(problem_of, self._path)
+
+    async def start_anew(self, problem: str) -> None:
+        await self._on(self._writer, self._start_anew, problem)
+
+    async def write(self, key: WriteKey, batch: IndexBatch) -> None:
+        for start in range(0, len(batch.chunks), _DOCUMENTS_PER_CALL):
+            part = batch.chunks[start : start + _DOCUMENTS_PER_CALL]
+            await self._on(self._writer, self._add, key, part)
+
+    async def commit(self, key: WriteKey, *, is_last: bool = False) -> int:
+        this_attempt = self._queries.matching([AnyOf(filters.WRITE, (filters.write_term(key),))])
+        stale = tantivy.Query.boolean_query(
+            [(tantivy.Occur.Must, self._revision_query(key.revision)), (tantivy.Occur.MustNot, this_attempt)]
+        )
+        if await self.count(key.revision):
+            await self._delete(stale)  # in the same commit, so that an active revision is never there twice
+            return await self.count(key.revision)
+        await self._commit(is_last=is_last)
+        count, from_this_attempt = await self._counts(self._revision_query(key.revision), this_attempt)
+        if count == from_this_attempt:
+            return count  # the rule: no earlier attempt has left anything to delete
+        await self._delete(stale)
+        return await self.count(key.revision)
+
+    async def count(self, key: RevisionKey) -> int:
+        (count,) = await self._counts(self._revision_query(key))
+        return count
+
+    async def _counts(self, *queries: Any) -> list[int]:
+        def count_all() -> list[int]:
+            searcher = self._index.searcher()
+            return [int(searcher.search(query, 1, count=True).count) for query in queries]
+
+        return await self._on(self._reader, count_all)
+
+    async def delete_revision(self, key: RevisionKey) -> None:
+        await self._delete(self._revision_query(key))
+
+    async def delete_document(self, tenant_id: str, document_id: str) -> None:
+        await self._delete(self._queries.matching(filters.document_clauses(tenant_id, document_id)))
+
+    async def fetch(self, tenant_id: str, chunk_ids: Sequence[str]) -> list[StoredChunk]:
+        if not chunk_ids:
+            return []
+        query = self._queries.matching(filters.chunk_clauses(tenant_id, chunk_ids))
+        # A chunk id stands in the index twice while its revision is being replaced.
+        return [candidate.stored for candidate in await self._found(query, 2 * len(chunk_ids))]
+
+    async def fetch_ordinals(self, key: RevisionKey, ordinals: Sequence[int]) -> list[StoredChunk]:
+        if not ordinals:
+            return []
+        positions = AnyOf(_ORDINAL, tuple(map(str, ordinals)))
+        query = self._queries.matching([AnyOf(filters.REVISION, (filters.revision_term(key),)), positions])
+        return [candidate.stored for candidate in await self._found(query, 2 * len(ordinals))]
+
+    async def writes(self) -> list[WriteKey]:
+        return await self._writes("")
+
+    async def revisions(self, tenant_id: str, document_id: str) -> set[RevisionKey]:
+        return {write.revision for write in await self._writes(filters.document_prefix(tenant_id, document_id))}
+
+    async def _writes(self, beginning: str) -> list[WriteKey]:
+        """The attempts whose terms begin so."""
+        prefix = key_term(filters.WRITE, beginning)
+        terms = await self._on(
+            self._reader, lambda: self._index.searcher().terms_with_prefix(KEY, prefix, tantivy.Query.all_query())
+        )
+        field = key_term(filters.WRITE, "")
+        return [filters.parse_write_term(term.removeprefix(field)) for term, count in terms if count]
+
+    async def drop_outdated(self) -> None:
+        await asyncio.to_thread(_remove_all, self._path.parent.glob(_EARLIER_FORMATS))
+
+    async def search(self, scope: SearchScope, queries: Sequence[LexicalQuery], limit: int) -> list[list[Candidate]]:
+        clauses = filters.compile_scope(scope)
+        return [await self._on(self._reader, self._search_text, clauses, query, limit) for query in queries]
+
+    async def _found(self, query: Any, limit: int) -> list[Candidate]:
+        return await self._on(self._reader, self._search, query, limit)
+
+    async def _delete(self, query: Any) -> None:
+        await self._on(self._writer, lambda: self._index_writer.delete_documents_by_query(query))
+        await self._commit()
+
+    async def _on(self, thread: EngineThread, call: Callable[..., T], *args: Any) -> T:
+        try:
+            return await thread.run(call, *args)
+        except GroundworkError:
+            raise
+        except Exception as error:  # also what a damaged record decodes to
+            self.suspected.set()
+            raise IndexUnavailable(f"the lexical index at {self._path} failed: {error}") from error
+
+    def _open(self) -> None:
+        try:
+            self._path.mkdir(parents=True, exist_ok=True)
+            self._open_files()
+        except BaseException as error:  # also a panic of Rust, which is no Exception
+            self._index = self._index_writer = None
+            problem = None if environment_problem(self._path) else problem_of(self._path)
+            if problem is None or is_locked(self._path / _LOCK):
+                raise IndexUnavailable(
+                    f"the lexical index at {self._path} cannot be opened ({error}); check the folder's permissions and that "
+                    "no other process uses it, or remove it and index all documents again"
+                ) from error
+            self._begin_anew(problem)
+
+    def _open_files(self) -> None:
+        self._schema = _make_schema()
+        self._queries = QueryBuilder(self._schema)
+        index = tantivy.Index(self._schema, path=str(self._path))
+        index.config_reader("manual")
+        self._index_writer = index.writer(self._writer_heap_bytes, 1)
+        index.reload()
+        self._index = index
+
+    def _start_anew(self, problem: str) -> None:
+        # Its merges would go on in the folder of the new index.
+        with contextlib.suppress(Exception):
+            self._index_writer.rollback()
+            self._index_writer.wait_merging_threads()
+        self._index_writer = None
+        self._begin_anew(problem)
+
+    def _begin_anew(self, problem: str) -> None:
+        set_aside(self._path, "lexical", problem)
+        self._path.mkdir()
+        self._open_files()
+
+    def _close_writer(self) -> None:
+        self._index_writer.commit()
+        self._index_writer.wait_merging_threads()
+        self._index_writer = None
+        self._index = None
+
+    def _add(self, key: WriteKey, chunks: Sequence[IndexedChunk]) -> None:
+        for item in chunks:
+            self._index_writer.add_document(_document(key, item, self._analysis))
+
+    def _commit_now(self) -> None:
+        try:
+            self._index_writer.commit()
+        except (RuntimeError, ValueError, OSError):
+            # A writer whose thread died (disk full) stays dead. What it had not committed is gone; the revisions it
+            # belonged to miss their count and are refused before anyone is told that they are stored.
+            self._index_writer = None
+            self._index_writer = self._index.writer(self._writer_heap_bytes, 1)
+            raise
+        self._index.reload()
+
+    def _search_text(self, clauses: Sequence[filters.Clause], query: LexicalQuery, limit: int) -> list[Candidate]:
+        searcher = self._index.searcher()
+        compiled = self._queries.search(searcher, clauses, query)
+        return [] if compiled is None else _hits(searcher, compiled, limit)
+
+    def _search(self, query: Any, limit: int) -> list[Candidate]:
+        return _hits(self._index.searcher(), query, limit)
+
+    def _revision_query(self, key: RevisionKey) -> Any:
+        return self._queries.matching([AnyOf(filters.REVISION, (filters.revision_term(key),))])
+
+
+def _remove_all(folders: Iterable[Path]) -> None:
+    for folder in folders:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _hits(searcher: Any, query: Any, limit: int) -> list[Candidate]:
+    hits = searcher.search(query, limit, count=False).hits
+    return [Candidate(decode(searcher.doc(address).get_first(_STORED).decode()), score) for score, address in hits]
+
+
+def _make_schema() -> Any:
+    """Few fields: for each one tantivy builds a dictionary, with a cache of 20 000 nodes, at each commit and each merge. So
+    all exact-match fields share one, whose terms name theirs, and numbers are columns without a dictionary."""
+    builder = tantivy.SchemaBuilder()
+    builder.add_text_field(KEY, tokenizer_name="raw", index_option="basic")
+    builder.add_text_field(TEXT, tokenizer_name="whitespace", index_option="position")
+    builder.add_text_field(TITLE, tokenizer_name="whitespace", index_option="freq")
+    builder.add_text_field(EXACT, tokenizer_name="whitespace", index_option="position")
+    for field in filters.NUMERIC_FIELDS:
+        builder.add_integer_field(field, indexed=False, fast=True)
+    builder.add_bytes_field(_STORED, stored=True, indexed=False)
+    return builder.build()
+
+
+def _document(key: WriteKey, item: IndexedChunk, analysis: Analysis) -> Any:
+    document = tantivy.Document()
+    for field, values in filters.chunk_keywords(item.chunk, key).items():
+        for value in values:
+            document.add_text(KEY, key_term(field, value))
+    document.add_text(KEY, key_term(_ORDINAL, str(item.chunk.ordinal)))
+    title, language = " ".join((item.chunk.document_name, *item.chunk.heading_path)), item.chunk.language
+    document.add_text(TEXT, " ".join(analysis.terms(item.embedded_text, language)))
+    document.add_text(TITLE, " ".join(analysis.terms(title, language)))
+    document.add_text(EXACT, " ".join(phrase_tokens(citable_text(item.chunk))))
+    for field, number in filters.chunk_numbers(item.chunk).items():
+        document.add_integer(field, number)
+    document.add_bytes(_STORED, encode(item.chunk).encode())
+    return document
