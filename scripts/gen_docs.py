@@ -1,6 +1,6 @@
-"""Writes the files that are made from the code: docs/settings.md, docs/errors.md, docs/openapi.json, the tables in docs/tools.md
-and docs/architecture.md, and what each user of NATS may do, for the chart. With --check it writes nothing and fails when what is
-committed differs."""
+"""Writes the files that are made from the code: docs/settings.md, docs/errors.md, docs/languages.md, docs/openapi.json, the tables
+in docs/tools.md and docs/architecture.md, and what each user of NATS may do, for the chart. With --check it writes nothing and fails
+when what is committed differs."""
 
 import json
 import re
@@ -12,6 +12,7 @@ from unittest.mock import Mock
 from pydantic import SecretStr
 from pydantic_settings import BaseSettings
 
+from kit.language.data import LANGUAGES
 from kit.process.settings import ServiceSettings
 from kit.state import DAY_S, Bucket, ObjectBucket, Queue, Store, Stream
 from ops.nats_users import authorization_by_environment
@@ -47,6 +48,15 @@ _INTRODUCTION = """# Settings
 
 Generated from the services' `settings.py` by `make gen`. Every setting is an environment variable. `make run` passes what is set in
 the shell on to all services, and chooses addresses, ports and secrets itself.
+"""
+
+_LANGUAGES = """# Languages
+
+Generated from `kit/language/languages/` by `make gen`. Each of these languages has one file, and a test checks that it is complete.
+Without a language model, Groundwork uses these words to read a question, to tell follow-ups, small talk and requests from
+questions, and to refuse in the language of the question. Search and embeddings cover more languages, and a model answers in those
+that it knows.
+
 """
 
 
@@ -131,6 +141,22 @@ def _lifetime(seconds: float) -> str:
     return f"{days} day{'s' * (days > 1)}" if days else f"{seconds:g} s"
 
 
+def languages_page() -> str:
+    """A row per supported language: what its file has."""
+    fields = ("stop_words", "function_words", "pronouns", "negations", "small_talk", "requests")
+    titles = [
+        "language",
+        "code",
+        *(each.replace("_", " ") for each in fields),
+        "what is said when the documents do not answer",
+    ]
+    rows = [f"| {' | '.join(titles)} |", f"|{'---|' * len(titles)}"]
+    for each in LANGUAGES.values():
+        counts = (str(len(getattr(each, field))) for field in fields)
+        rows.append(f"| {each.name} | `{each.code}` | {' | '.join(counts)} | {each.refusal} |")
+    return "\n".join([_LANGUAGES, *rows, ""])
+
+
 def nats_users_file() -> str:
     """The users of NATS and what each may do, for the servers of a cluster."""
     return f"# Made from ops/nats_users.py by make gen.\n{authorization_by_environment()}"
@@ -140,6 +166,7 @@ def main(*, check: bool) -> int:
     texts = {
         "docs/settings.md": settings_page(),
         "docs/errors.md": errors_page(),
+        "docs/languages.md": languages_page(),
         "docs/openapi.json": openapi_document(),
         "docs/tools.md": tools_page(_read(ROOT / "docs/tools.md") or ""),
         "docs/architecture.md": state_page(_read(ROOT / "docs/architecture.md") or ""),

@@ -9,35 +9,24 @@ import unicodedata
 from dataclasses import dataclass
 from functools import lru_cache
 
+from kit.language.data import all_words
+
 
 def words(text: str) -> frozenset[str]:
     """The words of a list that is written as text: long lists stay readable."""
     return frozenset(text.split())
 
 
-STOPWORDS = words(
-    "a an the and or but nor if of to in on at by for from with without about into onto over under between among through "
-    "during as than then so such is are was were be been being am do does did done doing have has had having can could may "
-    "might must shall should will would it its they them their theirs he him his she her hers we us our ours you your yours "
-    "i me my mine this that these those there here who whom whose which what when where why how not no nor also any some "
-    "all both each every other another same own very just only too s t d ll re ve m whether while because until upon per via "
-    "tell please give list name describe explain define summarize summarise meaning mean means get got called known "
-    "according type kind sort many much "
-    # The commonest function words of other languages, without those that are English content words ("die", "war", "man").
-    "der das dem den und ist sind ein eine einen einer wie wo wann wer warum welche welcher nicht mit für von auf "
-    "le la les des du est sont un une et qui que quoi où quand comment pourquoi quel quelle dans pour "
-    "el los las del es una y quien quién donde dónde cuando cuándo como cómo qué cuál por para con "
-    "il di della che è chi dove quando perché quale o do da uma onde quem het een hoe wie waar wat waarom en "
-    "и в на что кто где когда как почему какой какая это по с из для"
-)
+STOPWORDS = all_words("stop_words")
+"""Of all languages: the language of a text is not asked for."""
 
-_MARKS = (
+MARKS = (
     r"\u0300-\u036f\u0483-\u0487\u0591-\u05bd\u05bf-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06ed"
     r"\u0900-\u0963\u0966-\u0dff\u0f71-\u0f84\u200c\u200d"
 )
 """Vowel signs, accents and joiners within words, which are no letters to `re`: without them "किताब" would be three words of a
 letter each, which every text has. Those of scripts without spaces (Thai, Khmer) are left out: they take sentences apart."""
-_WORD = re.compile(rf"\d+(?:[.,:/]\d+)*|[^\W\d_][\w{_MARKS}]*(?:['’][^\W\d_]+)?")
+_WORD = re.compile(rf"\d+(?:[.,:/]\d+)*|[^\W\d_][\w{MARKS}]*(?:['’][^\W\d_]+)?")
 _ELISION = re.compile(
     r"(?:[cdjlmnst]|qu|jusqu|lorsqu|puisqu|quoiqu|dell|nell|dall|sull|all|un)['’](?=[^\W\d_]{2})", re.IGNORECASE
 )

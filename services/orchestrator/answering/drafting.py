@@ -8,7 +8,7 @@ from typing import Any
 
 from kit.errors import GroundworkError
 from kit.grounding import Judge
-from kit.language.anaphora import points_back
+from kit.language.anaphora import starts_with_anaphor
 from kit.language.question_language import Languages
 from kit.language.terms import tokens
 from kit.llm import FinishReason, Meter, Operation, Restart
@@ -18,7 +18,6 @@ from services.orchestrator.answering.extractive import ExtractiveSettings, Passa
 from services.orchestrator.answering.generation import Generator, Listener
 from services.orchestrator.answering.quotes import Quote, Quoted, citation, citations_of, number_quotes, renumbered
 from services.orchestrator.answering.refusals import refusal
-from services.orchestrator.answering.wording import wording
 from services.orchestrator.log.events import (
     Answer,
     AnswerStatus,
@@ -34,6 +33,7 @@ from services.orchestrator.log.screen import LONGEST_PIECE_CHARS, Screen
 from services.orchestrator.models import Turn
 from services.orchestrator.ports import SentenceScorer
 from services.orchestrator.verification import attribute, verify, verify_quotes
+from services.orchestrator.without_model.wording import wording
 
 MODEL, EXTRACTIVE = "model", "extractive"
 
@@ -362,7 +362,7 @@ def _quoted(text: str, found: extractive.ExtractiveAnswer, evidence: Sequence[Ev
 def _is_about_others(sentence: str, names: Set[str]) -> bool:
     """Whether a sentence names something itself, and none of `names`."""
     found = {token.stem for token in tokens(sentence) if token.is_name}
-    return bool(found) and not found & names and not points_back(sentence)
+    return bool(found) and not found & names and not starts_with_anaphor(sentence)
 
 
 def _content(text: str) -> set[str]:

@@ -4,8 +4,9 @@ is never claimed of a search that went without a part of itself."""
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from services.orchestrator.answering.wording import REFUSALS, Wording
+from kit.language.data import Language
 from services.orchestrator.log.events import Degradation, SupportStatus
+from services.orchestrator.without_model.wording import REFUSALS
 
 REFUSAL = "The documents do not say."
 """In English: what a model is told to say."""
@@ -33,7 +34,7 @@ class Refusal:
     support_status: SupportStatus
 
 
-def refusal(degraded: Sequence[Degradation], words: Wording) -> Refusal:
+def refusal(degraded: Sequence[Degradation], words: Language) -> Refusal:
     """The refusal that is true after a search with these degradations. It is whole without the closest passages, which are in a
     field of their own: who shows them introduces them. A part that this version does not know counts as one that was not
     searched: of that it tells in English."""

@@ -19,7 +19,6 @@ from services.orchestrator.log.events import (
 )
 from services.orchestrator.metrics import SHED_CHATS
 from services.orchestrator.models import RunRecord
-from services.orchestrator.modes.intents import Route
 from services.orchestrator.modes.mode import Mode, ModeServices
 from services.orchestrator.modes.proactive import Asked, Proactive, plan_for, serving
 from services.orchestrator.modes.tool_answers import ChatLimits, ToolAnswers
@@ -29,6 +28,7 @@ from services.orchestrator.toolloop.loop import (
     NoFirstWord,
     ToolsNotSupported,
 )
+from services.orchestrator.without_model.intents import Route
 
 _SHED = Degradation(
     "load",

@@ -13,14 +13,14 @@ from services.orchestrator.log.events import Answer, Budgets, Plan, Retrieval, S
 from services.orchestrator.log.screen import Screen
 from services.orchestrator.models import RunRecord, SearchQuery
 from services.orchestrator.modes.drafts import PLAIN, answer_of, checked, write_draft
-from services.orchestrator.modes.followups import search_queries
-from services.orchestrator.modes.intents import Route, read_intent
 from services.orchestrator.modes.mode import ModeServices
 from services.orchestrator.modes.second_search import search_in_two_steps
 from services.orchestrator.modes.threads import forgotten_documents
 from services.orchestrator.settings import OrchestratorSettings
 from services.orchestrator.steps.budgets import most_budgets
 from services.orchestrator.steps.run import Run, just
+from services.orchestrator.without_model.followups import search_queries
+from services.orchestrator.without_model.intents import Route, read_intent
 
 _SEARCH_OUTAGES = (Unavailable, DeadlineExceeded, ResourceExhausted, Internal)
 """The retriever is away, hangs, is overloaded or broken. Any other error is the question's: the run fails and says why."""
@@ -73,7 +73,7 @@ class DocumentAnswers:
 
     async def _greeted(self, run: Run, question: str) -> Answer:
         """Small talk asks nothing of the documents."""
-        text = read_intent(question).reply or await self._drafter.greeting(question)
+        text = await self._drafter.greeting(question)
         await Screen(run.journal).settle(text)
         return Answer(text, (), None, EXTRACTIVE)
 

@@ -10,8 +10,8 @@ from services.orchestrator.errors import BudgetSpent
 from services.orchestrator.log.events import Answer, Evidence, Payload, Retrieval, Thinking
 from services.orchestrator.models import Turn
 from services.orchestrator.modes.agent_drafts import write_own_draft
-from services.orchestrator.modes.followups import stand_alone
 from services.orchestrator.steps.run import Run
+from services.orchestrator.without_model.followups import stand_alone
 
 PLAIN = Agent("Answers as it is done without an agent.")
 

@@ -19,14 +19,11 @@ from services.orchestrator.answering.drafting import (
 )
 from services.orchestrator.answering.generation import Generator, Listener
 from services.orchestrator.answering.refusals import SEARCH_DOWN
-from services.orchestrator.answering.wording import ENGLISH, Talk
 from services.orchestrator.errors import BudgetSpent, QuestionTooLong, ReadOnlyRun
 from services.orchestrator.log.events import Answer, Degradation, Evidence, Plan, Retrieval, SupportStatus, Thinking
 from services.orchestrator.log.screen import Screen
 from services.orchestrator.models import RunRecord, Tool, Turn
 from services.orchestrator.modes.drafts import answer_of, answer_tokens, checked, write_draft
-from services.orchestrator.modes.followups import search_queries
-from services.orchestrator.modes.intents import Intent, Route, read_intent
 from services.orchestrator.modes.threads import forgotten_documents
 from services.orchestrator.ports import RunSources, Tools
 from services.orchestrator.prompts.fitting import fit
@@ -35,6 +32,8 @@ from services.orchestrator.steps.effects import ToolOutcome
 from services.orchestrator.steps.retrying import effect_with_retry
 from services.orchestrator.steps.run import Run, just
 from services.orchestrator.toolloop.evidence import NotedCall
+from services.orchestrator.without_model.followups import search_queries
+from services.orchestrator.without_model.intents import Route, read_intent
 
 _OUT_OF_TIME = "The time of this run was over before anything was found. Please ask again, or allow it more time."
 
@@ -155,7 +154,7 @@ class Proactive:
             except (ModelUnavailable, ModelRejected, QuestionTooLong, BudgetSpent) as error:
                 await asked.run.say(degraded("answer", "llm", error, "Answering without the model."))
         if intent.route is Route.TALK:
-            return await _said(asked.run, _small_talk(intent, abilities))
+            return await _said(asked.run, await self._drafter.greeting(asked.question))
         withheld = asked.record.request.tools is not None
         return await _said(asked.run, _cannot(abilities, is_withheld=withheld), SupportStatus.UNAVAILABLE)
 
@@ -185,20 +184,6 @@ async def _tell_of_restart(run: Run, restart: Restart) -> None:
 async def _said(run: Run, text: str, support_status: SupportStatus | None = None) -> Answer:
     await Screen(run.journal).settle(text)
     return Answer(text, (), support_status, EXTRACTIVE)
-
-
-def _small_talk(intent: Intent, abilities: Sequence[str]) -> str:
-    """Who asks in English what the assistant can do learns what it can without a model."""
-    asks = intent.talk is Talk.ASSISTANT
-    if intent.reply and not (asks and (intent.language == ENGLISH or not abilities)):
-        return intent.reply
-    can = (
-        f"I can {_listed(abilities)}. What would you like to know?"
-        if abilities
-        else "I cannot do much more at the moment."
-    )
-    opening = "I am Groundwork." if asks else "Hello!"
-    return f"{opening} No language model answers at the moment, so I cannot chat. {can}"
 
 
 def _cannot_act(abilities: Sequence[str]) -> str:

@@ -20,7 +20,6 @@ from services.orchestrator.log.events import (
 from services.orchestrator.log.screen import Screen
 from services.orchestrator.models import RunRecord, RunRequest, Turn
 from services.orchestrator.modes.drafts import answer_of, answer_tokens, checked
-from services.orchestrator.modes.intents import Route, read_intent
 from services.orchestrator.modes.mode import ModeServices
 from services.orchestrator.modes.proactive import Asked
 from services.orchestrator.modes.threads import forgotten_documents
@@ -36,6 +35,7 @@ from services.orchestrator.toolloop.loop import (
     LoopTask,
     ToolLoop,
 )
+from services.orchestrator.without_model.intents import Route, read_intent
 
 _OUT_OF_TIME = ("wall_clock", "LLM_TIMEOUT")
 """Why a loop ends that has no time left."""

@@ -1,6 +1,5 @@
 import pytest
 
-from kit.language.anaphora import points_back
 from kit.language.cues import type_cue, years_between
 from kit.language.history import asks_for_the_latest, asks_of_today, tells_of_the_past
 from kit.language.questions import read_question
@@ -78,21 +77,6 @@ def test_elided_article_is_no_part_of_the_word() -> None:
 )
 def test_forms_of_a_word_have_one_stem(family: str) -> None:
     assert len({stem(word) for word in family.split()}) == 1
-
-
-@pytest.mark.parametrize(
-    ("text", "back"),
-    [
-        ("He was born in Bergen.", True),
-        ("After his career he opened a bakery.", True),
-        ("In Bergen he opened a bakery.", False),
-        ("Her cousin Martha Voss studied in Kiel.", False),
-        ("Her coach is Astrid Lie.", True),
-        ("The bakery opened in 1990.", False),
-    ],
-)
-def test_sentence_points_back_when_a_pronoun_comes_before_any_name(text: str, back: bool) -> None:
-    assert points_back(text) is back
 
 
 @pytest.mark.parametrize(

@@ -124,7 +124,6 @@ TOLD = [
     ),
     Told("How much does the pump P-20 weigh?", PUMPS, "11 kilograms", "18 kilograms"),
     Told("How high is the lighthouse of Skarvholm?", TOWERS, "It is 34 metres high.", "Grindholm"),
-    Told("Where did Clara Voss die?", CHEMISTS, "Glasgow, where she died", "Martha"),
     Told("Was kostete ein Kubikmeter Wasser 2023?", WATER, "1,98", "Grundpreis"),
 ]
 

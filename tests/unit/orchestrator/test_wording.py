@@ -5,8 +5,7 @@ import pytest
 from kit.language.detection import FastTextLanguages
 from kit.language.question_language import QuestionLanguages
 from services.orchestrator.answering.refusals import is_refusal, refusal
-from services.orchestrator.answering.wording import REFUSALS, reply, wording
-from services.orchestrator.modes.phrases import KINDS
+from services.orchestrator.without_model.wording import REFUSALS, wording
 
 LANGUAGES = QuestionLanguages(FastTextLanguages())
 
@@ -29,12 +28,6 @@ LANGUAGES = QuestionLanguages(FastTextLanguages())
 )
 def test_refusal_is_in_the_language_of_the_question(question: str, refused: str) -> None:
     assert wording(question, LANGUAGES).refusal == refused
-
-
-def test_small_talk_is_replied_to_in_each_language_in_which_it_is_known() -> None:
-    known = {(talk, language) for talk, language, _ in KINDS}
-    assert len(known) == 3 * 15
-    assert len({reply(talk, language) for talk, language in known}) == len(known)
 
 
 def test_every_refusal_is_known_as_one() -> None:

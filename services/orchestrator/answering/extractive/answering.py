@@ -9,7 +9,6 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from kit.language.anaphora import names_nobody
 from kit.language.cues import compares, is_year
 from kit.language.questions import AnswerKind, Question, read_question
 from kit.language.sentences import UnitKind
@@ -210,8 +209,6 @@ def _confidence(read: Question, evidence: WeighedCandidates, ranked: Sequence[Sc
             sure = min(sure, MOST_OF_OTHER_ROW)
         elif is_shortened(best.unit.text) and not names_a_column(best.unit.text, read.stems):
             sure = min(sure, MOST_OF_THE_UNSAID)
-    if names_nobody(read.text):
-        sure = min(sure, MOST_OF_THE_UNSAID)
     denies = tells_another_number(read, best)
     if denies:
         sure = max(sure, LEAST_OF_ANOTHER_NUMBER)

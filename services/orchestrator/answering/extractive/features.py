@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from kit.language.anaphora import points_back, starts_with_anaphor
+from kit.language.anaphora import starts_with_anaphor
 from kit.language.cues import costs_nothing, is_year, names_a_price, type_cue, years_between
 from kit.language.questions import AnswerKind, Question
 from kit.language.sentences import Unit, UnitKind, split_units
@@ -280,7 +280,7 @@ def _heads(units: Sequence[Unit]) -> list[int]:
     named: list[int] = []
     heads: list[int] = []
     for index, unit in enumerate(units):
-        goes_on = bool(index) and units[index - 1].block == unit.block and points_back(unit.text)
+        goes_on = bool(index) and units[index - 1].block == unit.block and starts_with_anaphor(unit.text)
         named.append(named[index - 1] if goes_on else index)
         begins_back = bool(index) and starts_with_anaphor(unit.text)
         heads.append(named[index] if goes_on else index - int(begins_back))
