@@ -1,6 +1,6 @@
 """Writes the files that are made from the code: docs/settings.md, docs/errors.md, docs/languages.md, docs/openapi.json, the tables
-in docs/tools.md and docs/architecture.md, and what each user of NATS may do, for the chart. With --check it writes nothing and fails
-when what is committed differs."""
+in docs/tools.md and docs/architecture.md, and what each user of NATS may do, for the chart. With --check it only
+fails when what is committed differs."""
 
 import json
 import re
