@@ -23,6 +23,7 @@ from cli.commands.documents import documents
 from cli.commands.embedding import embedding
 from cli.commands.jobs import jobs
 from cli.commands.models import models
+from cli.commands.research import research
 from cli.commands.runs import runs
 from cli.commands.threads import threads
 from cli.commands.tools import tools
@@ -58,6 +59,7 @@ app.add_typer(signing_keys, name="signing-keys")
 app.add_typer(approvals, name="approvals")
 app.add_typer(cluster, name="cluster")
 app.command(epilog=WHERE)(demo)
+app.command(cls=OneText, epilog=WHERE)(research)
 app.command(cls=OneText, epilog=WHERE)(chat)
 app.command(epilog=WHERE)(tools)
 app.command(epilog=WHERE)(agents)

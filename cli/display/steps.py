@@ -17,6 +17,8 @@ _DECISIONS = {
     "expired": "[red]not decided in time[/red]",
 }
 
+_STATES = {"found": "green", "partly": "yellow", "conflicting": "yellow", "missing": "red"}
+
 
 def step_line(event: Event, names: dict[str, str]) -> str:
     """The line of an event; empty for one that is no step. `names` has the tools of the calls so far, and is added to."""
@@ -33,6 +35,21 @@ def step_line(event: Event, names: dict[str, str]) -> str:
             return f"[yellow]… waits until {escape(data['until'] or 'it is decided')}[/yellow]"
         case "thinking" if data.get("phase") == "resume":
             return f"  {escape(data['text'])}"
+        case _:
+            return research_line(event)
+
+
+def research_line(event: Event) -> str:
+    """The line of a round of research; empty for another event."""
+    data = event.data
+    match event.kind:
+        case "plan" if data.get("round"):
+            return _planned(data)
+        case "retrieval" if data.get("round"):
+            found = len(data["evidence"])
+            return f"  {data['searches']} searches; {found} passage{'s' if found != 1 else ''} kept"
+        case "coverage":
+            return _covered(data)
         case _:
             return ""
 
@@ -63,6 +80,24 @@ def arguments_lines(arguments: Json) -> list[str]:
 def duration(seconds: float) -> str:
     """`48 ms`, `2.3 s`."""
     return f"{max(1, round(seconds * 1000))} ms" if seconds < 0.95 else f"{seconds:.1f} s"
+
+
+def _planned(data: Json) -> str:
+    searches = "; ".join(shortened(each["text"], ARGUMENT_CHARACTERS_MAX) for each in data["sub_queries"])
+    return f"[bold]Round {data['round']}[/bold] ({escape(data['effort'])}): {escape(searches)}"
+
+
+def _covered(data: Json) -> str:
+    """The coverage and its table: a line for each part of the question."""
+    lines = [f"  Covered: {data['share']:.0%}"]
+    for part in data["parts"]:
+        numbers = "".join(f"[{number}]" for number in part["evidence"])
+        colour = _STATES.get(part["state"], "dim")
+        state = escape(str(part["state"]))
+        lines.append(
+            f"    [{colour}]{state:<11}[/{colour}] {escape(shortened(part['text'], ARGUMENT_CHARACTERS_MAX))} {escape(numbers)}"
+        )
+    return "\n".join(lines)
 
 
 def _result(data: Json, name: str) -> str:

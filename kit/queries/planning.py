@@ -55,14 +55,22 @@ def _queries(text: str, bare: str) -> list[str]:
     return found[:QUERIES_MAX]
 
 
+def clauses(text: str) -> list[str]:
+    """The questions of a text that asks several; none where it asks one."""
+    sentences = _sentences(text)
+    found = [clause for sentence in sentences for clause in _next_question().split(sentence)]
+    return [clause for clause in found if len(clause.split()) >= _PART_WORDS_MIN] if len(found) > 1 else []
+
+
 def _parts(text: str) -> Iterator[str]:
     """Several questions in one, and the two sides of a comparison."""
-    sentences = [part for part in re.split(r"(?<=[?!.;？。])\s+", text) if part.strip()]
-    for sentence in sentences:
-        clauses = _next_question().split(sentence)
-        if len(sentences) > 1 or len(clauses) > 1:
-            yield from (clause for clause in clauses if len(clause.split()) >= _PART_WORDS_MIN)
+    yield from clauses(text)
+    for sentence in _sentences(text):
         yield from _sides(sentence)
+
+
+def _sentences(text: str) -> list[str]:
+    return [part for part in re.split(r"(?<=[?!.;？。])\s+", text) if part.strip()]
 
 
 def _sides(sentence: str) -> Iterator[str]:

@@ -19,6 +19,7 @@ _GROUNDS: Json = {
     "answer_status": None,
     "closest": [],
     "block": None,
+    "ending": "",
 }
 """What a result has of an `answer` event besides its text, as it is before one has come."""
 _UNANSWERED: Json = {"ok": None, "summary": "", "duration_ms": None, "error": None}
@@ -45,6 +46,8 @@ class RunFold:
     waits: Json | None = None
     """What a waiting run waits for, as the `parked` event has it."""
     error: Json | None = None
+    coverage: Json | None = None
+    """What the evidence covers, as last measured."""
 
     def add(self, kind: str, data: Mapping[str, Any]) -> None:
         """Takes an event in. One of a kind that a newer server knows is passed over."""
@@ -63,6 +66,8 @@ class RunFold:
                 self._take_step(kind, own)
             case "usage" | "error":
                 setattr(self, kind, own)
+            case "coverage":
+                self.coverage = _measured(own)
             case "parked":
                 self.status, self.waits = WAITING, own
             case "done":
@@ -76,6 +81,7 @@ class RunFold:
     def _take_text(self, kind: str, own: Json) -> None:
         if kind == "answer":
             self.answer, self.text = own, own["text"]
+            self.coverage = own.get("coverage") or self.coverage
         else:
             self.text = self.text[: own["offset"]] + own["text"]
 
@@ -105,4 +111,10 @@ class RunFold:
             "approvals": list(self.pending.values()),
             "parked": self.waits,
             "error": self.error,
+            "coverage": self.coverage,
         }
+
+
+def _measured(own: Json) -> Json:
+    """The coverage of an event, as an answer has it."""
+    return {key: value for key, value in own.items() if key != "step"}

@@ -27,12 +27,13 @@ from services.orchestrator.adapters.codec import (
     enum_number,
     event_for_client,
     fill,
+    read,
 )
 from services.orchestrator.adapters.tools import GrpcTools
 from services.orchestrator.agent import Agent
 from services.orchestrator.errors import InvalidRequest, RunNotFound
 from services.orchestrator.log.events import RunMode
-from services.orchestrator.models import BroughtName, RunKey, RunRecord, RunRequest, ToolSelection
+from services.orchestrator.models import BroughtName, ResearchOptions, RunKey, RunRecord, RunRequest, ToolSelection
 from services.orchestrator.modes.mode import Mode
 from services.orchestrator.modes.serving import Modes, listed
 from services.orchestrator.runs.approvals import PendingApproval
@@ -210,6 +211,7 @@ def _request(message: pb.StartRunRequest, modes: Modes) -> RunRequest:
         else None,
         tools=ToolSelection(tuple(message.tools.names)) if message.HasField("tools") else None,
         memory=message.memory,
+        research=read(message.research, ResearchOptions) if message.HasField("research") else None,
     )
 
 

@@ -6,7 +6,17 @@ from datetime import datetime
 from typing import Any
 
 from kit.access.principal import Principal
-from services.orchestrator.log.events import Answer, Approval, Budgets, EffectClass, RunError, RunMode, RunStatus, Usage
+from services.orchestrator.log.events import (
+    Answer,
+    Approval,
+    Budgets,
+    EffectClass,
+    RunError,
+    RunMode,
+    RunStatus,
+    SearchFilter,
+    Usage,
+)
 
 
 @dataclass(frozen=True)
@@ -73,6 +83,17 @@ class Tool:
 
 
 @dataclass(frozen=True)
+class ResearchOptions:
+    """How a research run goes about its question. What is empty is the mode's to choose."""
+
+    effort: str = ""
+    """`auto`, `low`, `medium` or `high`."""
+    answer: str = ""
+    """`short` or `report`."""
+    filter: SearchFilter | None = None
+
+
+@dataclass(frozen=True)
 class RunRequest:
     """What was asked."""
 
@@ -89,6 +110,8 @@ class RunRequest:
     tools: ToolSelection | None = None
     """None means all that the tenant may use."""
     memory: str = ""
+    research: ResearchOptions | None = None
+    """Of a research run; None means its defaults."""
 
 
 @dataclass(frozen=True)
@@ -248,6 +271,13 @@ class SearchQuery:
     """Engines to ask: "lexical", "dense" or "hybrid"; empty: the retriever decides."""
     metadata: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """Only passages whose metadata field has one of these values."""
+    date_from: datetime | None = None
+    date_to: datetime | None = None
+    """Only passages dated from the one on, and before the other."""
+    must_phrases: Sequence[str] = ()
+    """Each passage must contain all of them."""
+    explain: bool = False
+    """Whether each passage says where it stood at each stage, and what was left out is listed."""
 
 
 @dataclass(frozen=True)

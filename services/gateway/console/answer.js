@@ -2,6 +2,7 @@
 
 import { Decisions } from "./approvals.js";
 import { mark } from "./citations.js";
+import { drawCoverage } from "./coverage.js";
 import { byId, make, setText } from "./dom.js";
 import { openPassage } from "./passage.js";
 import { addEvent, newRun } from "./run.js";
@@ -29,7 +30,7 @@ export class AnswerView {
     byId("answer").setAttribute("aria-busy", "true");
     byId("notes").replaceChildren();
     byId("source-list").replaceChildren();
-    const parts = ["notes", "verdict", "answer-status", "closest", "sources", "cost", "answer-problem"];
+    const parts = ["notes", "coverage", "verdict", "answer-status", "closest", "sources", "cost", "answer-problem"];
     for (const id of parts) byId(id).hidden = true;
     setText(byId("asked"), question);
     this.say("Starting …");
@@ -63,6 +64,7 @@ export class AnswerView {
       tool: () => this.say(`Using ${data.name} …`),
       tool_result: () => this.say("Thinking …"),
       parked: () => this.say("Waiting for your decision. You may ask something else meanwhile."),
+      coverage: () => drawCoverage(this.#run.coverage),
       verification: () => this.say("Checking each sentence against its sources …"),
       answer: () => this.#answer(data),
       usage: () => this.#usage(data),
@@ -111,6 +113,7 @@ export class AnswerView {
     this.#nodes.splice(0).forEach(({ node }) => node.remove());
     this.#draw();
     this.#sources(citations);
+    drawCoverage(this.#run.coverage);
     byId("closest-list").replaceChildren(...closest(answer));
     byId("closest").hidden = !answer.closest?.length;
     this.#verdict("verdict", support(answer));

@@ -3,7 +3,7 @@
 import { AnswerView } from "./answer.js";
 import { startApprovals } from "./approvals.js";
 import { askedAlone, collection, isShown, noticeCollection, returnTo, showCollections, startCollections } from "./collections.js";
-import { over, send, showEarlier, withTools } from "./conversation.js";
+import { over, researched, send, showEarlier, withTools } from "./conversation.js";
 import { redrawDocuments, startLibrary } from "./documents.js";
 import { byId, setText } from "./dom.js";
 import { startKeys } from "./key.js";
@@ -23,6 +23,7 @@ let shownRun = ""; // the run in the card, also when it has ended
 let documents = over(collection());
 
 const isChat = () => byId("mode-chat").checked;
+const isResearch = () => byId("mode-research").checked;
 
 /** What the next question belongs to. One that has not begun is over the collection that is chosen by then. */
 function conversation() {
@@ -91,7 +92,8 @@ function goOnWith({ mode, thread_id: thread, collection_ids: [asked] = [] }, run
   if (mode === "chat") {
     choose("chat");
     withTools.thread = thread;
-  } else if (mode === "grounded" && isResumed) {
+  } else if (["grounded", "agent"].includes(mode) && isResumed) {
+    if (mode === "agent") choose("research");
     returnTo(asked);
     if (asked === collection()) documents = { ...over(asked), thread: thread || "" };
   }
@@ -104,7 +106,8 @@ function ask() {
     question.focus();
     return;
   }
-  const [asked, view] = [conversation(), new AnswerView(text, isChat() ? undefined : askedAlone)];
+  const [belongs, view] = [conversation(), new AnswerView(text, isChat() ? undefined : askedAlone)];
+  const asked = isResearch() ? researched(belongs) : belongs;
   question.value = "";
   follow(view, async (signal) => {
     try {
@@ -131,6 +134,7 @@ function changeCollection() {
 
 const HEADS = {
   documents: ["Ask your documents", "Every sentence of the answer carries its source. When the documents do not say, so will the answer."],
+  research: ["Research your documents", "Plans, searches in rounds, follows the names that it finds, and says what is covered and what is missing."],
   chat: ["Chat with all tools", "Each step is shown as it comes, and what would change something outside is asked about first."],
 };
 
@@ -140,7 +144,7 @@ function choose(mode) {
   const [title, lead] = HEADS[mode];
   setText(byId("ask-title"), title);
   setText(byId("lead"), lead);
-  byId(mode === "chat" ? "mode-chat" : "mode-documents").checked = true;
+  byId(`mode-${mode}`).checked = true;
   showCollections(!isChat());
 }
 
@@ -155,7 +159,8 @@ function startModes() {
     beginAnew();
     question.focus();
   });
-  choose(sessionStorage.getItem(MODE_KEY) === "chat" ? "chat" : "documents");
+  const before = sessionStorage.getItem(MODE_KEY);
+  choose(before in HEADS ? before : "documents");
   showEarlier(conversation(), sessionStorage.getItem(RUN_KEY) || "");
 }
 

@@ -23,7 +23,19 @@ export const withTools = {
 };
 
 /** A new one over a collection: it ends with the page. */
-export const over = (collection) => ({ path: `/v1/collections/${encodeURIComponent(collection)}/chat`, thread: "" });
+export const over = (collection) => ({ path: `/v1/collections/${encodeURIComponent(collection)}/chat`, thread: "", collection });
+
+/** The same conversation, whose next question is researched. */
+export const researched = (conversation) => ({
+  path: "/v1/agent",
+  get thread() {
+    return conversation.thread;
+  },
+  set thread(id) {
+    conversation.thread = id;
+  },
+  asks: (question) => ({ question, collection_ids: [conversation.collection] }),
+});
 
 const FORGOTTEN = "The conversation so far is gone: this question was read by itself.";
 const FORGETFUL = "Conversations cannot be kept now: the next question will be read by itself, not as a follow-up.";
@@ -56,8 +68,8 @@ async function makeThread(conversation, onAway) {
   }
 }
 
-function sendOn({ path, thread }, message, signal) {
-  const body = JSON.stringify({ message, thread_id: thread || null });
+function sendOn({ path, thread, asks = (message) => ({ message }) }, message, signal) {
+  const body = JSON.stringify({ ...asks(message), thread_id: thread || null });
   return call(path, { method: "POST", headers: { ...JSON_BODY, Accept: "text/event-stream" }, body, signal });
 }
 

@@ -7,8 +7,8 @@ const UNANSWERED = { ok: null, summary: "", duration_ms: null, error: null };
 /** A run before its first event. `status` is "running", "waiting", or how it ended. */
 export function newRun() {
   const judged = { support_status: null, method: "", answer_confidence: null, answer_status: null };
-  const grounds = { ...judged, citations: [], closest: [], block: null };
-  const steps = { degraded: [], usage: {}, tool_calls: [], approvals: [], parked: null, error: null };
+  const grounds = { ...judged, citations: [], closest: [], block: null, ending: "" };
+  const steps = { degraded: [], usage: {}, tool_calls: [], approvals: [], parked: null, error: null, coverage: null };
   return { run_id: "", thread_id: null, status: "", answer: "", ...grounds, ...steps };
 }
 
@@ -28,6 +28,7 @@ export function addEvent(run, { event, data }) {
     answer: () => answer(run, own),
     usage: () => (run.usage = own),
     error: () => (run.error = own),
+    coverage: () => (run.coverage = measured(own)),
     parked: () => Object.assign(run, { status: "waiting", parked: own }),
     done: () => Object.assign(run, { status: own.status, approvals: [] }),
   }[event];
@@ -51,7 +52,12 @@ function ask(run, own) {
 }
 
 function answer(run, own) {
-  const grounds = ["citations", "support_status", "method", "answer_confidence", "answer_status", "closest", "block"];
+  const grounds = ["citations", "support_status", "method", "answer_confidence", "answer_status", "closest", "block", "ending"];
   for (const name of grounds) if (name in own) run[name] = own[name];
   run.answer = own.text;
+  run.coverage = own.coverage || run.coverage;
+}
+
+function measured({ step: _step, ...coverage }) {
+  return coverage;
 }

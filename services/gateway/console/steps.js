@@ -7,10 +7,10 @@ import { argumentText, duration, stepCost } from "./text.js";
 const DECISIONS = { allowed: "Allowed", denied: "Denied", expired: "Nobody decided in time" };
 
 /** What was planned: a search, or another way to an answer. */
-export function planned({ route, queries }) {
+export function planned({ route, queries, round = 0 }) {
   const quoted = queries.map((query) => `“${query}”`).join(", ");
   const words = { tools: "Choosing tools …", math: `Working out ${quoted} …`, time: "Looking at the clock …", talk: "Answering …" };
-  return words[route] || `Searching for ${quoted} …`;
+  return words[route] || `${round ? `Round ${round}: searching` : "Searching"} for ${quoted} …`;
 }
 
 /** Draws into the card's list of steps. Make a new one for each run. */
@@ -31,6 +31,7 @@ export class StepTrace {
       thinking: () => this.#thinking(data),
       plan: () => this.#note(planned(data)),
       retrieval: () => this.#retrieval(data),
+      coverage: () => this.#note(`Covered: ${Math.round(data.share * 100)} % of the question`),
       tool: () => this.#tool(data),
       tool_result: () => this.#result(data),
       approval: () => this.#approval(data),

@@ -13,7 +13,7 @@ from services.gateway.backends import Services
 from services.gateway.routes.chat import as_json, responses
 from services.gateway.schemas.fields import CollectionPath, IdempotencyKey
 from services.gateway.schemas.problem import problems
-from services.gateway.schemas.runs import ChatRequest, QaRequest, QaResponse
+from services.gateway.schemas.runs import ChatRequest, QaRequest, QaResponse, ResearchRequest
 from services.gateway.schemas.streams import run_stream_response
 from services.gateway.streams.answers import fold_events
 from services.gateway.streams.events import run_mode
@@ -51,6 +51,41 @@ async def ask(
         ),
     )
     if EVENT_STREAM in accept.lower():
+        return await run_stream(events, services)
+    return as_json(await fold_events(events), QaResponse)
+
+
+@router.post(
+    "/agent",
+    status_code=200,
+    response_class=EventStream,
+    dependencies=[STREAM_PLACE_UNLESS_JSON],
+    responses=responses(QaResponse),
+)
+async def research(
+    request: ResearchRequest, http: Request, services: Services, idempotency_key: IdempotencyKey = None
+) -> Response:
+    """A question that may take several searches: an agent plans, searches in rounds, measures what it has found, and says what is
+    missing. A stream of events, or with `Accept: application/json` the answer as JSON. When the connection drops, read on with
+    GET /v1/runs/{X-Run-Id}/events and the Last-Event-ID header."""
+    collection_ids = all_meant(services, request.collection_ids)
+    await require_existing(services, collection_ids, request.thread_id or "")
+    events = started(
+        services,
+        pb.StartRunRequest(
+            mode=pb.RUN_MODE_AGENT,
+            question=request.question,
+            collection_ids=collection_ids,
+            document_ids=request.document_ids,
+            thread_id=request.thread_id or "",
+            top_k=request.top_k,
+            idempotency_key=idempotency_key or "",
+            budgets=request.budgets.asked(),
+            model_credentials=request.model.brought() if request.model else None,
+            research=request.options(),
+        ),
+    )
+    if not wants_json(http.headers):
         return await run_stream(events, services)
     return as_json(await fold_events(events), QaResponse)
 

@@ -11,6 +11,7 @@ from services.gateway.schemas.times import Moment
 RunStatus = Literal["running", "completed", "refused", "cancelled", "timeout", "failed", "unknown", "waiting"]
 SupportStatus = Literal["supported", "partial", "insufficient", "unavailable", "unknown"]
 AnswerStatus = Literal["likely", "uncertain", "unlikely", "unknown"]
+PartState = Literal["found", "partly", "conflicting", "missing", "unknown"]
 ApprovalDecision = Literal["pending", "allowed", "denied", "expired", "unknown"]
 
 
@@ -53,6 +54,44 @@ class BudgetsInForce(BaseModel):
     )
 
 
+class SubQuery(BaseModel):
+    """One search of a round."""
+
+    text: str = Field(description="What is searched for.")
+    purpose: str = Field(
+        description="Why: `question`, `subject` (a name of the question), `part`, `phrase` (must be found), `name` (that a found passage mentions), `rewrite`, `hypothesis` (a passage as it might answer) or `claim` (of a draft that nothing carried)."
+    )
+    strategy: str = Field(description="`lexical`, `dense` or `hybrid`.")
+
+
+class MetadataValues(BaseModel):
+    """One metadata field and the values that it may have."""
+
+    key: str = Field(description="Field name.")
+    values: list[str] = Field(description="Any of these.")
+
+
+class SearchFilter(BaseModel):
+    """What every search of a run keeps to."""
+
+    metadata: list[MetadataValues] = Field(
+        description="Metadata fields that must equal one of the values, such as `channel` or `author`. Keys as given at upload."
+    )
+    date_from: Moment | None = Field(description="Only passages dated at or after this. Absent: no limit.")
+    date_to: Moment | None = Field(description="Only passages dated before this. Absent: no limit.")
+
+
+class StageRank(BaseModel):
+    """Where a passage stood at one stage."""
+
+    stage: str = Field(
+        description="`dense`, `lexical`, `fused`, `rerank` or `diversity` of one search; `queries`: the fusion over all searches."
+    )
+    rank: int = Field(description="From 1.")
+    score: float | None = Field(description="Comparable within its stage and query only.")
+    query: str = Field(description="The search; empty for `queries`.")
+
+
 class Evidence(BaseModel):
     """One passage of the evidence set."""
 
@@ -69,6 +108,18 @@ class Evidence(BaseModel):
     char_end: int = Field(description="One past the last character.")
     bounding_boxes: list[BoundingBox] = Field(description="Where it stands on its pages.")
     collection_id: str | None = Field(description="Its collection.")
+    ranks: list[StageRank] = Field(description="Where it stood at each stage of each search. Of a research run.")
+
+
+class DroppedPassage(BaseModel):
+    """A passage that was found and left out."""
+
+    chunk_id: str | None = Field(description="Chunk.")
+    document_name: str = Field(description="Document name.")
+    stage: str = Field(
+        description="Where it was left out: `duplicate` or `near_duplicate` (of `kept_chunk_id`), `top_k` (others rank higher), or a stage of the search."
+    )
+    kept_chunk_id: str | None = Field(description="Of a duplicate: the chunk that stands for it.")
 
 
 class SentenceVerdict(BaseModel):
@@ -93,6 +144,28 @@ class Citation(BaseModel):
     quote_end: int = Field(description="One past the last; equal to quote_start when the whole passage is meant.")
     bounding_boxes: list[BoundingBox] = Field(description="Where it stands on its pages.")
     heading_path: list[str] = Field(description="Headings above it.")
+
+
+class CoveragePart(BaseModel):
+    """One part of the question."""
+
+    text: str = Field(description="The part.")
+    kind: str = Field(
+        description="`subject` (what the question is about), `bridge` (who stands in a relation to it) or `asked` (what is asked of it)."
+    )
+    state: PartState | None = Field(description="State.")
+    score: float | None = Field(description="How well its best passage speaks of it, 0 to 1.")
+    evidence: list[int] = Field(description="Numbers of the passages that speak of it, best first, at most three.")
+
+
+class Coverage(BaseModel):
+    """What the evidence covers: each part of the question with its passages."""
+
+    parts: list[CoveragePart] = Field(description="In the order of the question.")
+    share: float | None = Field(
+        description="Mean of the parts' scores, 0 to 1. From 0.8 on nothing more is searched for."
+    )
+    round: int = Field(description="Round after which it was measured.")
 
 
 class StepUsage(BaseModel):
@@ -162,6 +235,17 @@ class PlanEvent(Event):
         description="`lexical`, `dense` or `hybrid`: a search. In a chat `tools`, `search`, `math`, `time` or `talk`."
     )
     queries: list[str] = Field(description="Queries.")
+    reasons: list[str] = Field(
+        description="Why this route, and why these queries, for a person. Of a research run, as is all that follows."
+    )
+    sub_queries: list[SubQuery] = Field(description="The queries with their purposes, in the order of `queries`.")
+    must_phrases: list[str] = Field(description="Phrases that a passage must have: each is searched for by its words.")
+    should_phrases: list[str] = Field(description="Names and identifiers that a good passage has some of.")
+    filter: SearchFilter | None = Field(description="What every search keeps to. Absent: nothing.")
+    planned_by: str = Field(description="Who made the plan: `rules` or `model`.")
+    round: int = Field(description="Round that it is for, from 1; 0 where there are no rounds.")
+    effort: str = Field(description="`low`, `medium` or `high`.")
+    parts: list[str] = Field(description="What the answer must know: the parts of the question.")
 
 
 class RetrievalEvent(Event):
@@ -171,6 +255,11 @@ class RetrievalEvent(Event):
     degraded: list[Degradation] = Field(description="What failed and was worked around.")
     timings_ms: dict[str, float | None] = Field(description="Milliseconds by stage.")
     strategy: str = Field(description="Engines that were asked: `lexical`, `dense` or `hybrid`.")
+    round: int = Field(
+        description="Round that found it, from 1; 0 where there are no rounds. With rounds `evidence` is all that was found so far, ordered by number, and a passage keeps its number in all rounds."
+    )
+    dropped: list[DroppedPassage] = Field(description="Passages that were found and left out, at most 40.")
+    searches: int = Field(description="Searches of this round.")
 
 
 class TokenEvent(Event):
@@ -215,6 +304,10 @@ class AnswerEvent(Event):
     )
     closest: list[Citation] = Field(
         description="Of a refusal: the passages that came closest, best first, at most three, each with its closest words."
+    )
+    coverage: Coverage | None = Field(description="What the evidence covers of the question. Of a research run.")
+    ending: str = Field(
+        description="How a research run ended: `answer`, `caveat` (with something left open), `conflict` (sources disagree), `gap` (something was not found) or `refusal`. Empty of other runs."
     )
 
 
@@ -282,6 +375,16 @@ class ParkedEvent(Event):
     until: Moment | None = Field(description="At this moment it goes on without.")
 
 
+class CoverageEvent(Event):
+    """`coverage`: what the evidence covers: each part of the question with its passages. The last one of a run is also in its answer."""
+
+    parts: list[CoveragePart] = Field(description="In the order of the question.")
+    share: float | None = Field(
+        description="Mean of the parts' scores, 0 to 1. From 0.8 on nothing more is searched for."
+    )
+    round: int = Field(description="Round after which it was measured.")
+
+
 EVENT_MODELS: dict[str, type[Event]] = {
     "run": RunStartedEvent,
     "agent": AgentEvent,
@@ -298,5 +401,6 @@ EVENT_MODELS: dict[str, type[Event]] = {
     "tool_result": ToolResultEvent,
     "approval": ApprovalEvent,
     "parked": ParkedEvent,
+    "coverage": CoverageEvent,
 }
 """The data of each kind of event."""

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 from groundwork.orchestrator.v1 import orchestrator_pb2 as pb
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
-from services.gateway.schemas.events import AnswerStatus, Citation, RunStatus, SupportStatus, Usage
+from services.gateway.schemas.events import AnswerStatus, Citation, Coverage, RunStatus, SupportStatus, Usage
 from services.gateway.schemas.fields import (
     WHOLE,
     CollectionIds,
@@ -18,7 +18,7 @@ from services.gateway.schemas.fields import (
     Title,
 )
 from services.gateway.schemas.models import BroughtModel
-from services.gateway.schemas.search import Degradation
+from services.gateway.schemas.search import Degradation, MetadataFilters, end_of, start_of
 from services.gateway.schemas.times import Moment
 
 
@@ -125,6 +125,12 @@ class _Grounds(BaseModel):
     )
     method: str = Field(description="`model` or `extractive`.")
     block: dict[str, Any] | None = Field(default=None, description="A structured block, when the agent makes one.")
+    coverage: Coverage | None = Field(default=None, description="What the evidence covers. Of a research run.")
+    ending: str = Field(
+        default="",
+        description="How a research run ended: `answer`, `caveat` (something was left open), `conflict` (sources disagree), `gap` "
+        "(something was not found) or `refusal`. Empty of other runs.",
+    )
 
 
 class QaResponse(_Grounds):
@@ -138,6 +144,77 @@ class QaResponse(_Grounds):
     answer: str = Field(description="Full text with citation marks [1], [2] …")
     usage: Usage = Field(description="What it cost.")
     degraded: list[Degradation] = Field(description="What was done in a lesser way than asked.")
+
+
+class ResearchBudgets(AskedBudgets):
+    """Limits of a research run. When one is used up the answer is made from what was found by then, and says what was left out."""
+
+    steps: Annotated[int, Field(ge=1, le=1000), WHOLE] | None = Field(
+        default=None, description="Recorded steps: each plan, round, measurement and draft is one."
+    )
+    searches: Annotated[int, Field(ge=1, le=1000), WHOLE] | None = Field(
+        default=None, description="Searches in all rounds together."
+    )
+
+    def asked(self) -> pb.Budgets | None:
+        """Zero for what was left out; None for no limit at all."""
+        budgets = super().asked() or pb.Budgets()
+        budgets.steps = self.steps or 0
+        budgets.tool_calls = self.searches or 0
+        return budgets if budgets.ByteSize() else None
+
+
+class ResearchFilters(MetadataFilters):
+    """What every search of a research run keeps to. All conditions must hold."""
+
+    def asked(self) -> pb.SearchFilter | None:
+        """None for no condition at all."""
+        found = pb.SearchFilter(
+            metadata=[
+                pb.MetadataValues(key=key, values=[values] if isinstance(values, str) else values)
+                for key, values in self.metadata.items()
+            ]
+        )
+        if self.date_from:
+            found.date_from.FromDatetime(start_of(self.date_from))
+        if self.date_to:
+            found.date_to.FromDatetime(end_of(self.date_to))
+        return found if found.ByteSize() else None
+
+
+class ResearchRequest(RequestBody):
+    """A question to documents that may take several searches."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "example": {
+                "question": "Which supplier of the Leeds plant is older?",
+                "collection_ids": ["default"],
+                "effort": "medium",
+            }
+        },
+    )
+
+    question: Question = Field(description="The question.")
+    collection_ids: CollectionIds = Field(default=["default"])
+    document_ids: DocumentIds = Field(default_factory=list)
+    thread_id: ThreadId | None = Field(default=None, description="Thread to continue; null means none.")
+    effort: Literal["auto", "low", "medium", "high"] = Field(
+        default="auto",
+        description="`low`: one round of searches; `medium`: up to two; `high`: up to four. `auto` decides by the question.",
+    )
+    answer: Literal["short", "report"] = Field(
+        default="short", description="A short answer, or a report with sections."
+    )
+    filters: ResearchFilters | None = Field(default=None, description="What every search keeps to.")
+    top_k: Evidence = 0
+    budgets: ResearchBudgets = Field(default_factory=ResearchBudgets, description="Limits.")
+    model: BroughtModel | None = Field(default=None, description="Your own model; null means the installation's.")
+
+    def options(self) -> pb.ResearchOptions:
+        """As the contract has them."""
+        filters = self.filters.asked() if self.filters else None
+        return pb.ResearchOptions(effort=self.effort, answer=self.answer, filter=filters)
 
 
 class Run(BaseModel):

@@ -40,10 +40,9 @@ class BoundingBox(BaseModel):
     y1: float = Field(description="Bottom edge.")
 
 
-class Filters(RequestBody):
-    """Restricts a search inside both engines. All conditions must hold."""
+class MetadataFilters(RequestBody):
+    """Restricts searches by what is known of passages. All conditions must hold."""
 
-    document_ids: DocumentIds = Field(default_factory=list)
     metadata: dict[MetadataKey, str | Annotated[list[str], Field(min_length=1, max_length=100)]] = Field(
         default_factory=dict,
         max_length=32,
@@ -85,6 +84,12 @@ def end_of(value: str) -> datetime:
     except ValueError:
         return start_of(value)
     return datetime.combine(day, time.min, UTC) + timedelta(days=1)
+
+
+class Filters(MetadataFilters):
+    """Restricts a search inside both engines. All conditions must hold."""
+
+    document_ids: DocumentIds = Field(default_factory=list)
 
 
 class EngineWeights(RequestBody):

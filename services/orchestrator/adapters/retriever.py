@@ -1,12 +1,16 @@
 """Evidence from the retriever service."""
 
+from collections.abc import Iterator
+from datetime import datetime
+
+from google.protobuf.timestamp_pb2 import Timestamp
 from groundwork.retriever.v1 import retriever_pb2 as pb
 from groundwork.retriever.v1 import retriever_pb2_grpc as rpc
 
 from kit.errors import Cancelled, DeadlineExceeded, Unavailable
 from kit.rpc.channel import Channel
 from services.orchestrator.errors import SearchSilent
-from services.orchestrator.log.events import BoundingBox, Degradation, Evidence, Retrieval
+from services.orchestrator.log.events import BoundingBox, Degradation, DroppedPassage, Evidence, Retrieval, StageRank
 from services.orchestrator.models import SearchQuery
 
 _STRATEGIES = {pb.STRATEGY_DENSE: "dense", pb.STRATEGY_LEXICAL: "lexical", pb.STRATEGY_HYBRID: "hybrid"}
@@ -27,9 +31,13 @@ class RetrieverSearcher:
             filter=pb.Filter(
                 document_ids=query.document_ids,
                 metadata=[pb.MetadataCondition(key=key, values=values) for key, values in query.metadata.items()],
+                date_from=_timestamp(query.date_from),
+                date_to=_timestamp(query.date_to),
             ),
             top_k=query.top_k,
             strategy=_NUMBERS.get(query.strategy, pb.STRATEGY_UNSPECIFIED),
+            must_phrases=query.must_phrases,
+            explain=query.explain,
         )
         try:
             response = await self._stub.Search(request, timeout=self._timeout_s)
@@ -40,6 +48,7 @@ class RetrieverSearcher:
             degraded=tuple(Degradation(each.part, each.reason, each.message) for each in response.degraded),
             timings_ms=dict(response.timings_ms),
             strategy=_STRATEGIES.get(response.strategy, ""),
+            dropped=tuple(DroppedPassage(each.chunk_id, "", each.stage) for each in response.dropped),
         )
 
 
@@ -59,4 +68,29 @@ def evidence_of(number: int, hit: pb.Hit) -> Evidence:
         char_end=chunk.char_end,
         bounding_boxes=tuple(BoundingBox(b.page, b.x0, b.y0, b.x1, b.y1) for b in chunk.bounding_boxes),
         collection_id=chunk.collection_id,
+        ranks=tuple(_ranks(hit)),
     )
+
+
+def _timestamp(moment: datetime | None) -> Timestamp | None:
+    if moment is None:
+        return None
+    timestamp = Timestamp()
+    timestamp.FromDatetime(moment)
+    return timestamp
+
+
+def _ranks(hit: pb.Hit) -> Iterator[StageRank]:
+    """Where the hit stood at each stage; nothing unless the search was to explain."""
+    if not hit.HasField("explanation"):
+        return
+    told = hit.explanation
+    for stage, rank, score in (
+        ("dense", told.dense_rank, told.dense_score),
+        ("lexical", told.lexical_rank, told.lexical_score),
+        ("fused", told.fused_rank, told.fused_score),
+        ("rerank", told.rerank_rank, told.rerank_score),
+        ("diversity", told.diversity_rank, hit.score),
+    ):
+        if rank:  # from 1; 0 where the stage did not return it
+            yield StageRank(stage, rank, score)

@@ -274,6 +274,10 @@ class Drafter:
         is_of_others = names and any(_is_about_others(each.text, names) for each in own.sentences)
         return own if own.answerable and not is_of_others else found
 
+    async def refuse(self, question: Question) -> Draft:
+        """The refusal of a question whose draft is no answer, with the passages that came closest."""
+        return await self._refused(question, EXTRACTIVE)
+
     async def _refused(
         self, question: Question, method: str, found: extractive.ExtractiveAnswer | None = None
     ) -> Draft:

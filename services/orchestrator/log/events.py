@@ -109,9 +109,68 @@ class Thinking(Payload):
 
 
 @dataclass(frozen=True)
+class MetadataValues:
+    """One metadata field and the values that it may have."""
+
+    key: str
+    values: Sequence[str]
+
+
+@dataclass(frozen=True)
+class SearchFilter:
+    """What every search of a run keeps to."""
+
+    metadata: Sequence[MetadataValues] = ()
+    date_from: datetime | None = None
+    date_to: datetime | None = None
+
+    @property
+    def is_set(self) -> bool:
+        return bool(self.metadata) or self.date_from is not None or self.date_to is not None
+
+
+@dataclass(frozen=True)
+class SubQuery:
+    """One search of a round."""
+
+    text: str
+    purpose: str
+    strategy: str = ""
+
+
+@dataclass(frozen=True)
 class Plan(Payload):
     route: str
     queries: Sequence[str]
+    reasons: Sequence[str] = ()
+    sub_queries: Sequence[SubQuery] = ()
+    must_phrases: Sequence[str] = ()
+    should_phrases: Sequence[str] = ()
+    filter: SearchFilter | None = None
+    planned_by: str = ""
+    round: int = 0
+    effort: str = ""
+    parts: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class StageRank:
+    """Where a passage stood at one stage of one search."""
+
+    stage: str
+    rank: int
+    score: float
+    query: str = ""
+
+
+@dataclass(frozen=True)
+class DroppedPassage:
+    """A passage that was found and left out."""
+
+    chunk_id: str
+    document_name: str
+    stage: str
+    kept_chunk_id: str = ""
 
 
 @dataclass(frozen=True)
@@ -131,6 +190,7 @@ class Evidence:
     char_end: int = 0
     bounding_boxes: Sequence[BoundingBox] = ()
     collection_id: str = ""
+    ranks: Sequence[StageRank] = ()
 
 
 @dataclass(frozen=True)
@@ -139,6 +199,39 @@ class Retrieval(Payload):
     degraded: Sequence[Degradation] = ()
     timings_ms: Mapping[str, float] = field(default_factory=dict)
     strategy: str = ""
+    round: int = 0
+    dropped: Sequence[DroppedPassage] = ()
+    searches: int = 0
+
+
+class PartState(Enum):
+    """How far a part of a question is covered."""
+
+    FOUND = "found"
+    PARTLY = "partly"
+    CONFLICTING = "conflicting"
+    MISSING = "missing"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True)
+class CoveragePart:
+    """One part of a question, with the numbers of the passages that speak of it."""
+
+    text: str
+    kind: str
+    state: PartState
+    score: float
+    evidence: Sequence[int] = ()
+
+
+@dataclass(frozen=True)
+class Coverage(Payload):
+    """What the evidence covers of a question."""
+
+    parts: Sequence[CoveragePart]
+    share: float
+    round: int = 0
 
 
 @dataclass(frozen=True)
@@ -196,6 +289,9 @@ class Answer(Payload):
     answer_status: AnswerStatus | None = None
     closest: Sequence[Citation] = ()
     """Of a refusal: the passages that came closest, best first."""
+    coverage: Coverage | None = None
+    ending: str = ""
+    """How a research run ended: an `AnswerEnding`."""
 
 
 @dataclass(frozen=True)

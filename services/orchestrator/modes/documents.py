@@ -49,20 +49,21 @@ class DocumentAnswers:
         self._drafter = services.drafter
         self._limits = limits
 
-    async def answer(self, run: Run, record: RunRecord, agent: Agent = PLAIN) -> Answer:
-        """The answer of the agent, or its refusal, to the question of the run."""
-        if _is_small_talk(record.request.question):
+    async def answer(self, run: Run, record: RunRecord, agent: Agent = PLAIN, *, within: str = "") -> Answer:
+        """The answer of the agent, or its refusal, to the question of the run. `within` begins the keys of its steps, for a run
+        that has such steps already."""
+        if is_small_talk(record.request.question):
             return await self._greeted(run, record.request.question)
         history = await self._threads.history(run, record, for_model=bool(self._drafter.model_name))
         queries = search_queries(record.request.question, history)
-        plan = await run.once("plan", partial(just, Plan(agent.searching.strategy or "hybrid", queries)), Plan)
-        retrieval = await self._evidence(run, record, plan, agent.searching)
+        plan = await run.once(f"{within}plan", partial(just, Plan(agent.searching.strategy or "hybrid", queries)), Plan)
+        retrieval = await self._evidence(run, record, plan, agent.searching, within)
         if retrieval is None:
             await Screen(run.journal).settle(SEARCH_DOWN)
             return Answer(SEARCH_DOWN, (), SupportStatus.UNAVAILABLE, EXTRACTIVE)
         try:
             draft = await run.once(
-                "draft",
+                f"{within}draft",
                 partial(write_draft, run, self._drafter, record.request.question, history, retrieval, agent),
                 Draft,
                 show=checked,
@@ -77,10 +78,14 @@ class DocumentAnswers:
         await Screen(run.journal).settle(text)
         return Answer(text, (), None, EXTRACTIVE)
 
-    async def _evidence(self, run: Run, record: RunRecord, plan: Plan, searching: Searching) -> Retrieval | None:
+    async def _evidence(
+        self, run: Run, record: RunRecord, plan: Plan, searching: Searching, within: str
+    ) -> Retrieval | None:
         """The evidence set; None when search is down."""
         try:
-            retrieval = await run.once("retrieve", partial(self._retrieve, run, record, plan, searching), Retrieval)
+            retrieval = await run.once(
+                f"{within}retrieve", partial(self._retrieve, run, record, plan, searching), Retrieval
+            )
         except _SEARCH_OUTAGES as error:
             if deadline.is_spent():
                 raise
@@ -109,5 +114,6 @@ class DocumentAnswers:
         )
 
 
-def _is_small_talk(message: str) -> bool:
+def is_small_talk(message: str) -> bool:
+    """Whether the message asks nothing of documents."""
     return read_intent(message).route is Route.TALK and any(map(str.isalnum, message))

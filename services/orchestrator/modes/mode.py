@@ -64,6 +64,9 @@ class Mode(Protocol):
     takes_agents: bool = False
     """Whether a request may name an agent."""
 
+    takes_research: bool = False
+    """Whether a request may say how the run goes about research."""
+
     answers_late: bool = False
     """Whether a run whose time is up is asked for an answer from what it has found; see `Progress.is_time_up`."""
 

@@ -10,10 +10,11 @@ from datetime import datetime
 from kit.stores.idempotency import KEY_PATTERN
 from services.orchestrator.errors import InvalidRequest, MemoryModeNotOffered
 from services.orchestrator.log.events import Budgets
-from services.orchestrator.models import RunRequest
+from services.orchestrator.models import ResearchOptions, RunRequest
 from services.orchestrator.modes.agents import AUTO
 from services.orchestrator.modes.mode import Mode
 from services.orchestrator.modes.serving import Modes, listed
+from services.orchestrator.research.models import ANSWERS, Effort
 
 _MAX_QUESTION_CHARS = 8_000
 _MAX_COLLECTIONS = 64
@@ -45,6 +46,7 @@ def check(request: RunRequest, modes: Modes) -> None:
     _check_budgets(request.budgets)
     _check_taken(request, mode, modes)
     modes.agents.check(request.agent)
+    _check_research(request.research, mode)
 
 
 def _check_budgets(budgets: Budgets) -> None:
@@ -75,6 +77,21 @@ def _check_taken(request: RunRequest, mode: Mode, modes: Modes) -> None:
         raise InvalidRequest(f"mode {name} uses no tools; leave them out, or use {others}", field="tools")
     if request.tools is not None and len(request.tools.names) > _MAX_TOOLS:
         raise InvalidRequest(f"tools names {len(request.tools.names)}; name at most {_MAX_TOOLS}", field="tools")
+
+
+def _check_research(options: ResearchOptions | None, mode: Mode) -> None:
+    if options is None:
+        return
+    if not mode.takes_research:
+        raise InvalidRequest(
+            f"mode {mode.name.value} does no research; leave research out, or use agent", field="research"
+        )
+    if options.effort not in ("", *(each.value for each in Effort)):
+        raise InvalidRequest(
+            f"effort is {options.effort[:40]!r}; use auto, low, medium or high", field="research.effort"
+        )
+    if options.answer not in ("", *ANSWERS):
+        raise InvalidRequest(f"answer is {options.answer[:40]!r}; use short or report", field="research.answer")
 
 
 def check_tools(request: RunRequest, offered: Collection[str]) -> None:

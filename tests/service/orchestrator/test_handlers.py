@@ -141,7 +141,7 @@ async def test_other_tenant_cannot_see_the_run(stub: rpc.OrchestratorServiceStub
     ("changes", "expected"),
     [
         ({"mode": pb.RUN_MODE_UNSPECIFIED}, InvalidArgument),
-        ({"mode": pb.RUN_MODE_AGENT}, Unimplemented),
+        ({"mode": pb.RUN_MODE_UNKNOWN}, Unimplemented),
         ({"question": ""}, InvalidArgument),
         ({"document_ids": ["a" * 300] * 1000}, InvalidArgument),
         ({"document_ids": ["d1\n"]}, InvalidArgument),

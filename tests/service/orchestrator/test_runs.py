@@ -271,7 +271,7 @@ async def _started(orchestrator: Orchestrator) -> tuple[RunKey, AsyncIterator[Ru
         ({"question": "x" * 8001}, InvalidRequest),
         ({"collection_ids": ()}, InvalidRequest),
         ({"agent": "nobody"}, InvalidRequest),
-        ({"mode": RunMode.AGENT}, ModeNotOffered),
+        ({"mode": RunMode.UNKNOWN}, ModeNotOffered),
         ({"budgets": Budgets(wall_clock_s=-1.0)}, InvalidRequest),
         ({"top_k": 201}, InvalidRequest),
         ({"document_ids": ("d" * 64,) * 1001}, InvalidRequest),

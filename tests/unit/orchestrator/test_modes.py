@@ -77,5 +77,5 @@ def test_what_a_mode_does_not_take_is_refused_with_the_modes_that_do(dropped_in:
 
 def test_modes_of_the_house_are_found_in_their_folder() -> None:
     modes = discover_modes(mode_services(), OrchestratorSettings())
-    assert [mode.name for mode in modes.all] == [RunMode.CHAT, RunMode.GROUNDED, RunMode.QA]
+    assert [mode.name for mode in modes.all] == [RunMode.AGENT, RunMode.CHAT, RunMode.GROUNDED, RunMode.QA]
     assert all(mode.description.endswith(".") for mode in modes.all)

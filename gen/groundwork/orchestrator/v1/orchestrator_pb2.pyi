@@ -178,6 +178,42 @@ ANSWER_STATUS_UNKNOWN: AnswerStatus.ValueType  # 4
 """A judgement that a newer version wrote."""
 Global___AnswerStatus: _TypeAlias = AnswerStatus  # noqa: Y015
 
+class _PartState:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _PartStateEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_PartState.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    PART_STATE_UNSPECIFIED: _PartState.ValueType  # 0
+    """Never sent."""
+    PART_STATE_FOUND: _PartState.ValueType  # 1
+    """A passage says it."""
+    PART_STATE_PARTLY: _PartState.ValueType  # 2
+    """A passage says some of it."""
+    PART_STATE_CONFLICTING: _PartState.ValueType  # 3
+    """Passages disagree about it."""
+    PART_STATE_MISSING: _PartState.ValueType  # 4
+    """No passage speaks of it."""
+    PART_STATE_UNKNOWN: _PartState.ValueType  # 5
+    """A state that a newer version wrote."""
+
+class PartState(_PartState, metaclass=_PartStateEnumTypeWrapper):
+    """How far a part is covered."""
+
+PART_STATE_UNSPECIFIED: PartState.ValueType  # 0
+"""Never sent."""
+PART_STATE_FOUND: PartState.ValueType  # 1
+"""A passage says it."""
+PART_STATE_PARTLY: PartState.ValueType  # 2
+"""A passage says some of it."""
+PART_STATE_CONFLICTING: PartState.ValueType  # 3
+"""Passages disagree about it."""
+PART_STATE_MISSING: PartState.ValueType  # 4
+"""No passage speaks of it."""
+PART_STATE_UNKNOWN: PartState.ValueType  # 5
+"""A state that a newer version wrote."""
+Global___PartState: _TypeAlias = PartState  # noqa: Y015
+
 class _ApprovalDecision:
     ValueType = _typing.NewType("ValueType", _builtins.int)
     V: _TypeAlias = ValueType  # noqa: Y015
@@ -339,6 +375,7 @@ class StartRunRequest(_message.Message):
     MODEL_CREDENTIALS_FIELD_NUMBER: _builtins.int
     TOOLS_FIELD_NUMBER: _builtins.int
     MEMORY_FIELD_NUMBER: _builtins.int
+    RESEARCH_FIELD_NUMBER: _builtins.int
     mode: Global___RunMode.ValueType
     """Pipeline."""
     question: _builtins.str
@@ -378,6 +415,10 @@ class StartRunRequest(_message.Message):
     def tools(self) -> Global___ToolSelection:
         """Tools that the run may use. Absent: all that the tenant may."""
 
+    @_builtins.property
+    def research(self) -> Global___ResearchOptions:
+        """How a research run goes about it. Only for RUN_MODE_AGENT."""
+
     def __init__(
         self,
         *,
@@ -393,14 +434,111 @@ class StartRunRequest(_message.Message):
         model_credentials: Global___ModelCredentials | None = ...,
         tools: Global___ToolSelection | None = ...,
         memory: _builtins.str = ...,
+        research: Global___ResearchOptions | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["budgets", b"budgets", "model_credentials", b"model_credentials", "tools", b"tools"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["budgets", b"budgets", "model_credentials", b"model_credentials", "research", b"research", "tools", b"tools"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "budgets", b"budgets", "collection_ids", b"collection_ids", "document_ids", b"document_ids", "idempotency_key", b"idempotency_key", "memory", b"memory", "mode", b"mode", "model_credentials", b"model_credentials", "question", b"question", "thread_id", b"thread_id", "tools", b"tools", "top_k", b"top_k"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "budgets", b"budgets", "collection_ids", b"collection_ids", "document_ids", b"document_ids", "idempotency_key", b"idempotency_key", "memory", b"memory", "mode", b"mode", "model_credentials", b"model_credentials", "question", b"question", "research", b"research", "thread_id", b"thread_id", "tools", b"tools", "top_k", b"top_k"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___StartRunRequest: _TypeAlias = StartRunRequest  # noqa: Y015
+
+@_typing.final
+class ResearchOptions(_message.Message):
+    """How a research run goes about its question."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    EFFORT_FIELD_NUMBER: _builtins.int
+    ANSWER_FIELD_NUMBER: _builtins.int
+    FILTER_FIELD_NUMBER: _builtins.int
+    effort: _builtins.str
+    """"auto", "low", "medium" or "high"; empty means "auto". Low searches once, medium in up to two rounds, high in up to four."""
+    answer: _builtins.str
+    """"short" or "report"; empty means "short"."""
+    @_builtins.property
+    def filter(self) -> Global___SearchFilter:
+        """What every search keeps to. Absent: nothing."""
+
+    def __init__(
+        self,
+        *,
+        effort: _builtins.str = ...,
+        answer: _builtins.str = ...,
+        filter: Global___SearchFilter | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["filter", b"filter"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "effort", b"effort", "filter", b"filter"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ResearchOptions: _TypeAlias = ResearchOptions  # noqa: Y015
+
+@_typing.final
+class SearchFilter(_message.Message):
+    """What every search of a run keeps to. All conditions must hold."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    METADATA_FIELD_NUMBER: _builtins.int
+    DATE_FROM_FIELD_NUMBER: _builtins.int
+    DATE_TO_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def metadata(self) -> _containers.RepeatedCompositeFieldContainer[Global___MetadataValues]:
+        """Metadata fields that must equal one of the values, such as "channel" or "author". Keys as given at upload."""
+
+    @_builtins.property
+    def date_from(self) -> _timestamp_pb2.Timestamp:
+        """Only passages dated at or after this. Absent: no limit."""
+
+    @_builtins.property
+    def date_to(self) -> _timestamp_pb2.Timestamp:
+        """Only passages dated before this. Absent: no limit."""
+
+    def __init__(
+        self,
+        *,
+        metadata: _abc.Iterable[Global___MetadataValues] | None = ...,
+        date_from: _timestamp_pb2.Timestamp | None = ...,
+        date_to: _timestamp_pb2.Timestamp | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["date_from", b"date_from", "date_to", b"date_to"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["date_from", b"date_from", "date_to", b"date_to", "metadata", b"metadata"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SearchFilter: _TypeAlias = SearchFilter  # noqa: Y015
+
+@_typing.final
+class MetadataValues(_message.Message):
+    """One metadata field and the values that it may have."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    KEY_FIELD_NUMBER: _builtins.int
+    VALUES_FIELD_NUMBER: _builtins.int
+    key: _builtins.str
+    """Field name."""
+    @_builtins.property
+    def values(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Any of these."""
+
+    def __init__(
+        self,
+        *,
+        key: _builtins.str = ...,
+        values: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "values", b"values"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___MetadataValues: _TypeAlias = MetadataValues  # noqa: Y015
 
 @_typing.final
 class ModelCredentials(_message.Message):
@@ -805,6 +943,7 @@ class RunEvent(_message.Message):
     TOOL_RESULT_FIELD_NUMBER: _builtins.int
     APPROVAL_FIELD_NUMBER: _builtins.int
     PARKED_FIELD_NUMBER: _builtins.int
+    COVERAGE_FIELD_NUMBER: _builtins.int
     STEP_FIELD_NUMBER: _builtins.int
     STATE_FIELD_NUMBER: _builtins.int
     run_id: _builtins.str
@@ -879,6 +1018,10 @@ class RunEvent(_message.Message):
     def parked(self) -> Global___RunParked:
         """The run waits."""
 
+    @_builtins.property
+    def coverage(self) -> Global___Coverage:
+        """What the evidence covers."""
+
     def __init__(
         self,
         *,
@@ -900,14 +1043,15 @@ class RunEvent(_message.Message):
         tool_result: Global___ToolResult | None = ...,
         approval: Global___Approval | None = ...,
         parked: Global___RunParked | None = ...,
+        coverage: Global___Coverage | None = ...,
         step: _builtins.str = ...,
         state: _builtins.bytes = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "answer", b"answer", "approval", b"approval", "at", b"at", "done", b"done", "error", b"error", "parked", b"parked", "payload", b"payload", "plan", b"plan", "retrieval", b"retrieval", "run", b"run", "thinking", b"thinking", "token", b"token", "tool", b"tool", "tool_result", b"tool_result", "usage", b"usage", "verification", b"verification"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "answer", b"answer", "approval", b"approval", "at", b"at", "coverage", b"coverage", "done", b"done", "error", b"error", "parked", b"parked", "payload", b"payload", "plan", b"plan", "retrieval", b"retrieval", "run", b"run", "thinking", b"thinking", "token", b"token", "tool", b"tool", "tool_result", b"tool_result", "usage", b"usage", "verification", b"verification"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "answer", b"answer", "approval", b"approval", "at", b"at", "done", b"done", "error", b"error", "parked", b"parked", "payload", b"payload", "plan", b"plan", "retrieval", b"retrieval", "run", b"run", "run_id", b"run_id", "seq", b"seq", "state", b"state", "step", b"step", "thinking", b"thinking", "token", b"token", "tool", b"tool", "tool_result", b"tool_result", "usage", b"usage", "verification", b"verification"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "answer", b"answer", "approval", b"approval", "at", b"at", "coverage", b"coverage", "done", b"done", "error", b"error", "parked", b"parked", "payload", b"payload", "plan", b"plan", "retrieval", b"retrieval", "run", b"run", "run_id", b"run_id", "seq", b"seq", "state", b"state", "step", b"step", "thinking", b"thinking", "token", b"token", "tool", b"tool", "tool_result", b"tool_result", "usage", b"usage", "verification", b"verification"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_payload: _TypeAlias = _typing.Literal["run", "agent", "thinking", "plan", "retrieval", "token", "verification", "answer", "usage", "error", "done", "tool", "tool_result", "approval", "parked"]  # noqa: Y015
+    _WhichOneofReturnType_payload: _TypeAlias = _typing.Literal["run", "agent", "thinking", "plan", "retrieval", "token", "verification", "answer", "usage", "error", "done", "tool", "tool_result", "approval", "parked", "coverage"]  # noqa: Y015
     _WhichOneofArgType_payload: _TypeAlias = _typing.Literal["payload", b"payload"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_payload) -> _WhichOneofReturnType_payload | None: ...
 
@@ -1027,25 +1171,105 @@ class Plan(_message.Message):
 
     ROUTE_FIELD_NUMBER: _builtins.int
     QUERIES_FIELD_NUMBER: _builtins.int
+    REASONS_FIELD_NUMBER: _builtins.int
+    SUB_QUERIES_FIELD_NUMBER: _builtins.int
+    MUST_PHRASES_FIELD_NUMBER: _builtins.int
+    SHOULD_PHRASES_FIELD_NUMBER: _builtins.int
+    FILTER_FIELD_NUMBER: _builtins.int
+    PLANNED_BY_FIELD_NUMBER: _builtins.int
+    ROUND_FIELD_NUMBER: _builtins.int
+    EFFORT_FIELD_NUMBER: _builtins.int
+    PARTS_FIELD_NUMBER: _builtins.int
     route: _builtins.str
     """"lexical", "dense" or "hybrid": a search. In a chat "tools", "search", "math", "time" or "talk"."""
+    planned_by: _builtins.str
+    """Who made the plan: "rules" or "model"."""
+    round: _builtins.int
+    """Round that it is for, from 1; 0 where there are no rounds."""
+    effort: _builtins.str
+    """"low", "medium" or "high"."""
     @_builtins.property
     def queries(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Queries."""
+
+    @_builtins.property
+    def reasons(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Why this route, and why these queries, for a person. Of a research run, as is all that follows."""
+
+    @_builtins.property
+    def sub_queries(self) -> _containers.RepeatedCompositeFieldContainer[Global___SubQuery]:
+        """The queries with their purposes, in the order of `queries`."""
+
+    @_builtins.property
+    def must_phrases(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Phrases that a passage must have: each is searched for by its words."""
+
+    @_builtins.property
+    def should_phrases(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Names and identifiers that a good passage has some of."""
+
+    @_builtins.property
+    def filter(self) -> Global___SearchFilter:
+        """What every search keeps to. Absent: nothing."""
+
+    @_builtins.property
+    def parts(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """What the answer must know: the parts of the question."""
 
     def __init__(
         self,
         *,
         route: _builtins.str = ...,
         queries: _abc.Iterable[_builtins.str] | None = ...,
+        reasons: _abc.Iterable[_builtins.str] | None = ...,
+        sub_queries: _abc.Iterable[Global___SubQuery] | None = ...,
+        must_phrases: _abc.Iterable[_builtins.str] | None = ...,
+        should_phrases: _abc.Iterable[_builtins.str] | None = ...,
+        filter: Global___SearchFilter | None = ...,
+        planned_by: _builtins.str = ...,
+        round: _builtins.int = ...,
+        effort: _builtins.str = ...,
+        parts: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["filter", b"filter"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["queries", b"queries", "route", b"route"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["effort", b"effort", "filter", b"filter", "must_phrases", b"must_phrases", "parts", b"parts", "planned_by", b"planned_by", "queries", b"queries", "reasons", b"reasons", "round", b"round", "route", b"route", "should_phrases", b"should_phrases", "sub_queries", b"sub_queries"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Plan: _TypeAlias = Plan  # noqa: Y015
+
+@_typing.final
+class SubQuery(_message.Message):
+    """One search of a round."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TEXT_FIELD_NUMBER: _builtins.int
+    PURPOSE_FIELD_NUMBER: _builtins.int
+    STRATEGY_FIELD_NUMBER: _builtins.int
+    text: _builtins.str
+    """What is searched for."""
+    purpose: _builtins.str
+    """Why: "question", "subject" (a name of the question), "part", "phrase" (must be found), "name" (that a found passage mentions),
+    "rewrite", "hypothesis" (a passage as it might answer) or "claim" (of a draft that nothing carried).
+    """
+    strategy: _builtins.str
+    """"lexical", "dense" or "hybrid"."""
+    def __init__(
+        self,
+        *,
+        text: _builtins.str = ...,
+        purpose: _builtins.str = ...,
+        strategy: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["purpose", b"purpose", "strategy", b"strategy", "text", b"text"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SubQuery: _TypeAlias = SubQuery  # noqa: Y015
 
 @_typing.final
 class Retrieval(_message.Message):
@@ -1077,8 +1301,17 @@ class Retrieval(_message.Message):
     DEGRADED_FIELD_NUMBER: _builtins.int
     TIMINGS_MS_FIELD_NUMBER: _builtins.int
     STRATEGY_FIELD_NUMBER: _builtins.int
+    ROUND_FIELD_NUMBER: _builtins.int
+    DROPPED_FIELD_NUMBER: _builtins.int
+    SEARCHES_FIELD_NUMBER: _builtins.int
     strategy: _builtins.str
     """Engines that were asked: "lexical", "dense" or "hybrid"."""
+    round: _builtins.int
+    """Round that found it, from 1; 0 where there are no rounds. With rounds `evidence` is all that was found so far, ordered by number,
+    and a passage keeps its number in all rounds.
+    """
+    searches: _builtins.int
+    """Searches of this round."""
     @_builtins.property
     def evidence(self) -> _containers.RepeatedCompositeFieldContainer[Global___Evidence]:
         """Passages, best first."""
@@ -1091,6 +1324,10 @@ class Retrieval(_message.Message):
     def timings_ms(self) -> _containers.ScalarMap[_builtins.str, _builtins.float]:
         """Milliseconds by stage."""
 
+    @_builtins.property
+    def dropped(self) -> _containers.RepeatedCompositeFieldContainer[Global___DroppedPassage]:
+        """Passages that were found and left out, at most 40."""
+
     def __init__(
         self,
         *,
@@ -1098,14 +1335,157 @@ class Retrieval(_message.Message):
         degraded: _abc.Iterable[_common_pb2.Degradation] | None = ...,
         timings_ms: _abc.Mapping[_builtins.str, _builtins.float] | None = ...,
         strategy: _builtins.str = ...,
+        round: _builtins.int = ...,
+        dropped: _abc.Iterable[Global___DroppedPassage] | None = ...,
+        searches: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["degraded", b"degraded", "evidence", b"evidence", "strategy", b"strategy", "timings_ms", b"timings_ms"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["degraded", b"degraded", "dropped", b"dropped", "evidence", b"evidence", "round", b"round", "searches", b"searches", "strategy", b"strategy", "timings_ms", b"timings_ms"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Retrieval: _TypeAlias = Retrieval  # noqa: Y015
+
+@_typing.final
+class DroppedPassage(_message.Message):
+    """A passage that was found and left out."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CHUNK_ID_FIELD_NUMBER: _builtins.int
+    DOCUMENT_NAME_FIELD_NUMBER: _builtins.int
+    STAGE_FIELD_NUMBER: _builtins.int
+    KEPT_CHUNK_ID_FIELD_NUMBER: _builtins.int
+    chunk_id: _builtins.str
+    """Chunk."""
+    document_name: _builtins.str
+    """Document name."""
+    stage: _builtins.str
+    """Where it was left out: "duplicate" or "near_duplicate" (of `kept_chunk_id`), "top_k" (others rank higher), or a stage of the search."""
+    kept_chunk_id: _builtins.str
+    """Of a duplicate: the chunk that stands for it."""
+    def __init__(
+        self,
+        *,
+        chunk_id: _builtins.str = ...,
+        document_name: _builtins.str = ...,
+        stage: _builtins.str = ...,
+        kept_chunk_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["chunk_id", b"chunk_id", "document_name", b"document_name", "kept_chunk_id", b"kept_chunk_id", "stage", b"stage"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DroppedPassage: _TypeAlias = DroppedPassage  # noqa: Y015
+
+@_typing.final
+class StageRank(_message.Message):
+    """Where a passage stood at one stage."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    STAGE_FIELD_NUMBER: _builtins.int
+    RANK_FIELD_NUMBER: _builtins.int
+    SCORE_FIELD_NUMBER: _builtins.int
+    QUERY_FIELD_NUMBER: _builtins.int
+    stage: _builtins.str
+    """"dense", "lexical", "fused", "rerank" or "diversity" of one search; "queries": the fusion over all searches."""
+    rank: _builtins.int
+    """From 1."""
+    score: _builtins.float
+    """Comparable within its stage and query only."""
+    query: _builtins.str
+    """The search; empty for "queries"."""
+    def __init__(
+        self,
+        *,
+        stage: _builtins.str = ...,
+        rank: _builtins.int = ...,
+        score: _builtins.float = ...,
+        query: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["query", b"query", "rank", b"rank", "score", b"score", "stage", b"stage"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___StageRank: _TypeAlias = StageRank  # noqa: Y015
+
+@_typing.final
+class Coverage(_message.Message):
+    """What the evidence covers: each part of the question with its passages. The last one of a run is also in its answer."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PARTS_FIELD_NUMBER: _builtins.int
+    SHARE_FIELD_NUMBER: _builtins.int
+    ROUND_FIELD_NUMBER: _builtins.int
+    share: _builtins.float
+    """Mean of the parts' scores, 0 to 1. From 0.8 on nothing more is searched for."""
+    round: _builtins.int
+    """Round after which it was measured."""
+    @_builtins.property
+    def parts(self) -> _containers.RepeatedCompositeFieldContainer[Global___CoveragePart]:
+        """In the order of the question."""
+
+    def __init__(
+        self,
+        *,
+        parts: _abc.Iterable[Global___CoveragePart] | None = ...,
+        share: _builtins.float = ...,
+        round: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["parts", b"parts", "round", b"round", "share", b"share"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Coverage: _TypeAlias = Coverage  # noqa: Y015
+
+@_typing.final
+class CoveragePart(_message.Message):
+    """One part of the question."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TEXT_FIELD_NUMBER: _builtins.int
+    KIND_FIELD_NUMBER: _builtins.int
+    STATE_FIELD_NUMBER: _builtins.int
+    SCORE_FIELD_NUMBER: _builtins.int
+    EVIDENCE_FIELD_NUMBER: _builtins.int
+    text: _builtins.str
+    """The part."""
+    kind: _builtins.str
+    """"subject" (what the question is about), "bridge" (who stands in a relation to it) or "asked" (what is asked of it)."""
+    state: Global___PartState.ValueType
+    """State."""
+    score: _builtins.float
+    """How well its best passage speaks of it, 0 to 1."""
+    @_builtins.property
+    def evidence(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Numbers of the passages that speak of it, best first, at most three."""
+
+    def __init__(
+        self,
+        *,
+        text: _builtins.str = ...,
+        kind: _builtins.str = ...,
+        state: Global___PartState.ValueType = ...,
+        score: _builtins.float = ...,
+        evidence: _abc.Iterable[_builtins.int] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["evidence", b"evidence", "kind", b"kind", "score", b"score", "state", b"state", "text", b"text"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CoveragePart: _TypeAlias = CoveragePart  # noqa: Y015
 
 @_typing.final
 class Evidence(_message.Message):
@@ -1126,6 +1506,7 @@ class Evidence(_message.Message):
     CHAR_END_FIELD_NUMBER: _builtins.int
     BOUNDING_BOXES_FIELD_NUMBER: _builtins.int
     COLLECTION_ID_FIELD_NUMBER: _builtins.int
+    RANKS_FIELD_NUMBER: _builtins.int
     number: _builtins.int
     """Citation number."""
     chunk_id: _builtins.str
@@ -1156,6 +1537,10 @@ class Evidence(_message.Message):
     def bounding_boxes(self) -> _containers.RepeatedCompositeFieldContainer[_common_pb2.BoundingBox]:
         """Where it stands on its pages."""
 
+    @_builtins.property
+    def ranks(self) -> _containers.RepeatedCompositeFieldContainer[Global___StageRank]:
+        """Where it stood at each stage of each search. Of a research run."""
+
     def __init__(
         self,
         *,
@@ -1172,10 +1557,11 @@ class Evidence(_message.Message):
         char_end: _builtins.int = ...,
         bounding_boxes: _abc.Iterable[_common_pb2.BoundingBox] | None = ...,
         collection_id: _builtins.str = ...,
+        ranks: _abc.Iterable[Global___StageRank] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_dense_score", b"_dense_score", "dense_score", b"dense_score"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_dense_score", b"_dense_score", "bounding_boxes", b"bounding_boxes", "char_end", b"char_end", "char_start", b"char_start", "chunk_id", b"chunk_id", "collection_id", b"collection_id", "dense_score", b"dense_score", "document_id", b"document_id", "document_name", b"document_name", "heading_path", b"heading_path", "number", b"number", "page", b"page", "score", b"score", "text", b"text"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_dense_score", b"_dense_score", "bounding_boxes", b"bounding_boxes", "char_end", b"char_end", "char_start", b"char_start", "chunk_id", b"chunk_id", "collection_id", b"collection_id", "dense_score", b"dense_score", "document_id", b"document_id", "document_name", b"document_name", "heading_path", b"heading_path", "number", b"number", "page", b"page", "ranks", b"ranks", "score", b"score", "text", b"text"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__dense_score: _TypeAlias = _typing.Literal["dense_score"]  # noqa: Y015
     _WhichOneofArgType__dense_score: _TypeAlias = _typing.Literal["_dense_score", b"_dense_score"]  # noqa: Y015
@@ -1307,6 +1693,8 @@ class Answer(_message.Message):
     ANSWER_CONFIDENCE_FIELD_NUMBER: _builtins.int
     ANSWER_STATUS_FIELD_NUMBER: _builtins.int
     CLOSEST_FIELD_NUMBER: _builtins.int
+    COVERAGE_FIELD_NUMBER: _builtins.int
+    ENDING_FIELD_NUMBER: _builtins.int
     text: _builtins.str
     """Full text with citation marks [1], [2] …"""
     support_status: Global___SupportStatus.ValueType
@@ -1319,6 +1707,10 @@ class Answer(_message.Message):
     """
     answer_status: Global___AnswerStatus.ValueType
     """The same in a word: "likely" from 0.75 on, "unlikely" under 0.5."""
+    ending: _builtins.str
+    """How a research run ended: "answer", "caveat" (with something left open), "conflict" (sources disagree), "gap" (something was not
+    found) or "refusal". Empty of other runs.
+    """
     @_builtins.property
     def citations(self) -> _containers.RepeatedCompositeFieldContainer[Global___Citation]:
         """One quote a mark, numbered 1, 2, 3 … in order of appearance: the words that the mark stands behind come from it."""
@@ -1331,6 +1723,10 @@ class Answer(_message.Message):
     def closest(self) -> _containers.RepeatedCompositeFieldContainer[Global___Citation]:
         """Of a refusal: the passages that came closest, best first, at most three, each with its closest words."""
 
+    @_builtins.property
+    def coverage(self) -> Global___Coverage:
+        """What the evidence covers of the question. Of a research run."""
+
     def __init__(
         self,
         *,
@@ -1342,10 +1738,12 @@ class Answer(_message.Message):
         answer_confidence: _builtins.float | None = ...,
         answer_status: Global___AnswerStatus.ValueType = ...,
         closest: _abc.Iterable[Global___Citation] | None = ...,
+        coverage: Global___Coverage | None = ...,
+        ending: _builtins.str = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_answer_confidence", b"_answer_confidence", "answer_confidence", b"answer_confidence", "block", b"block"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_answer_confidence", b"_answer_confidence", "answer_confidence", b"answer_confidence", "block", b"block", "coverage", b"coverage"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_answer_confidence", b"_answer_confidence", "answer_confidence", b"answer_confidence", "answer_status", b"answer_status", "block", b"block", "citations", b"citations", "closest", b"closest", "method", b"method", "support_status", b"support_status", "text", b"text"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_answer_confidence", b"_answer_confidence", "answer_confidence", b"answer_confidence", "answer_status", b"answer_status", "block", b"block", "citations", b"citations", "closest", b"closest", "coverage", b"coverage", "ending", b"ending", "method", b"method", "support_status", b"support_status", "text", b"text"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__answer_confidence: _TypeAlias = _typing.Literal["answer_confidence"]  # noqa: Y015
     _WhichOneofArgType__answer_confidence: _TypeAlias = _typing.Literal["_answer_confidence", b"_answer_confidence"]  # noqa: Y015

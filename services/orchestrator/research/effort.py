@@ -1,0 +1,34 @@
+"""How much work a question is worth, where the request leaves it open: a question that one search answers gets one round, one that
+puts several things together gets more."""
+
+from dataclasses import dataclass
+
+from kit.queries.planning import clauses
+from services.orchestrator.research.models import Effort, PartKind
+from services.orchestrator.research.parts import split_question
+from services.orchestrator.research.relations import roles_in
+
+_SEVERAL = 2
+
+
+@dataclass(frozen=True)
+class ChosenEffort:
+    """The effort of a run, and why."""
+
+    effort: Effort
+    reason: str
+
+
+def choose_effort(question: str, asked: Effort = Effort.AUTO) -> ChosenEffort:
+    """By the question's shape alone; what a request asks for wins."""
+    if asked is not Effort.AUTO:
+        return ChosenEffort(asked, "asked for")
+    if len(clauses(question)) >= _SEVERAL:
+        return ChosenEffort(Effort.MEDIUM, "several questions in one")
+    parts = split_question(question)
+    subjects = [part for part in parts if part.kind is PartKind.SUBJECT]
+    if len(subjects) >= _SEVERAL:
+        return ChosenEffort(Effort.MEDIUM, "several names, each of which is to be looked at")
+    if subjects and roles_in(question) and any(part.kind is PartKind.ASKED for part in parts):
+        return ChosenEffort(Effort.MEDIUM, "asks something of somebody who is only described")
+    return ChosenEffort(Effort.LOW, "one search may answer it")

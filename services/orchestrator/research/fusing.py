@@ -1,0 +1,106 @@
+"""Makes one evidence set out of what several sub-queries found: the best of each, near-duplicates once, numbers that stay."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from kit.ranking.duplicates import Duplicates
+from kit.ranking.fusion import RankedList, reciprocal_rank_fusion
+from services.orchestrator.log.events import DroppedPassage, Evidence, StageRank
+from services.orchestrator.research.models import Purpose, RankedPassages, RoundFound
+
+_WEIGHTS: Mapping[Purpose, float] = {
+    Purpose.QUESTION: 1.0,
+    Purpose.FILTERED: 1.0,
+    Purpose.CLAIM: 1.0,
+    Purpose.PART: 0.8,
+    Purpose.REWRITE: 0.8,
+    Purpose.HYPOTHESIS: 0.6,
+    Purpose.PHRASE: 0.5,
+    Purpose.SUBJECT: 0.5,
+    Purpose.NAME: 0.3,
+}
+"""How much a list counts in the fusion. A choice: what is nearer to the question counts more."""
+_HAS_A_PLACE = (Purpose.FILTERED, Purpose.SUBJECT, Purpose.PART, Purpose.PHRASE, Purpose.CLAIM, Purpose.NAME)
+"""Purposes whose best passage has a place in the evidence: it stands for something that the others lack."""
+_LEAD = 2
+"""Passages of the question itself that no other list pushes out."""
+_DROPPED_SHOWN = 40
+FUSED = "queries"
+"""Stage of the fusion over sub-queries."""
+
+
+@dataclass(frozen=True)
+class EvidenceSet:
+    """The passages that an answer may cite, and what was left out."""
+
+    evidence: Sequence[Evidence] = ()
+    dropped: Sequence[DroppedPassage] = ()
+    next_number: int = 1
+
+
+def fuse(rounds: Sequence[RoundFound], question: str, top_k: int, before: EvidenceSet = EvidenceSet()) -> EvidenceSet:
+    """The evidence of all rounds, at most `top_k` passages, ordered by number. A passage that was in the set before keeps its
+    number; a new one gets the next."""
+    lists = [each for found in rounds for each in found.lists]
+    passages = {each.chunk_id: each for found in rounds for each in found.passages}
+    fused = reciprocal_rank_fusion([RankedList(each.chunk_ids, (), _WEIGHTS[each.search.purpose]) for each in lists])
+    order = dict.fromkeys(each for each in (*_placed(lists), *fused) if each in passages)
+    kept, doubles = Duplicates(
+        lambda chunk_id: passages[chunk_id].text, lambda chunk_id: _Compared(passages[chunk_id].text), [question]
+    ).remove({each: fused[each] for each in order}, len(order))
+    chosen = list(kept)[:top_k]
+    numbers = {each.chunk_id: each.number for each in before.evidence}
+    new = [each for each in chosen if each not in numbers]
+    numbers |= {each: number for number, each in enumerate(new, start=before.next_number)}
+    places = {each: place for place, each in enumerate(fused, start=1)}
+    evidence = [
+        replace(
+            passages[each],
+            number=numbers[each],
+            score=fused[each],
+            ranks=(*_ranks(each, lists), StageRank(FUSED, places[each], fused[each])),
+        )
+        for each in chosen
+    ]
+    dropped = [
+        *(
+            DroppedPassage(each.chunk_id, passages[each.chunk_id].document_name, each.stage, each.kept_id)
+            for each in doubles
+        ),
+        *(DroppedPassage(each, passages[each].document_name, "top_k") for each in list(kept)[top_k:]),
+        *(dropped for each in lists for dropped in each.dropped),
+    ]
+    return EvidenceSet(
+        tuple(sorted(evidence, key=lambda each: each.number)),
+        tuple(_first_of_each(dropped, chosen)[:_DROPPED_SHOWN]),
+        before.next_number + len(new),
+    )
+
+
+@dataclass(frozen=True)
+class _Compared:
+    """A passage as duplicates are looked for; forwards are told apart where they are searched."""
+
+    text: str
+    metadata: Mapping[str, str] = field(default_factory=dict)
+
+
+def _placed(lists: Sequence[RankedPassages]) -> Iterable[str]:
+    """The chunks that have a place, in its order."""
+    for each in lists:
+        if each.search.purpose is Purpose.QUESTION:
+            yield from each.chunk_ids[:_LEAD]
+    for purpose in _HAS_A_PLACE:
+        yield from (each.chunk_ids[0] for each in lists if each.search.purpose is purpose and each.chunk_ids)
+
+
+def _ranks(chunk_id: str, lists: Sequence[RankedPassages]) -> list[StageRank]:
+    return [replace(rank, query=each.search.text) for each in lists for rank in each.ranks.get(chunk_id, ())]
+
+
+def _first_of_each(dropped: Iterable[DroppedPassage], chosen: Sequence[str]) -> list[DroppedPassage]:
+    first: dict[str, DroppedPassage] = {}
+    for each in dropped:
+        if each.chunk_id not in chosen:
+            first.setdefault(each.chunk_id, each)
+    return list(first.values())

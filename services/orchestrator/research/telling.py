@@ -1,0 +1,65 @@
+"""The events that tell a client of a research run."""
+
+from collections.abc import Sequence
+
+from services.orchestrator.log.events import Degradation, Plan, Retrieval, SubQuery, Thinking
+from services.orchestrator.research.effort import ChosenEffort
+from services.orchestrator.research.fusing import EvidenceSet
+from services.orchestrator.research.models import Effort, PlannedSearch, QuestionPart, ResearchPlan, RoundFound
+
+
+def degradations(found: Sequence[RoundFound]) -> tuple[Degradation, ...]:
+    """What searches had to do without, each once."""
+    return tuple(dict.fromkeys(each for one in found for each in one.degraded))
+
+
+def told_effort(chosen: ChosenEffort) -> Thinking:
+    """That a run is worth so much."""
+    return Thinking("plan", f"Effort {chosen.effort.value}: {chosen.reason}.")
+
+
+def told_plan(effort: Effort, parts: Sequence[QuestionPart], plan: ResearchPlan) -> Plan:
+    """The plan of the first round."""
+    return Plan(
+        plan.route,
+        tuple(each.text for each in plan.searches),
+        tuple(plan.reasons),
+        told_searches(plan.searches, plan.route),
+        tuple(plan.must_phrases),
+        tuple(plan.should_phrases),
+        plan.filter if plan.filter.is_set else None,
+        plan.planned_by,
+        1,
+        effort.value,
+        tuple(part.text for part in parts),
+    )
+
+
+def told_refinement(number: int, effort: Effort, plan: ResearchPlan, searches: Sequence[PlannedSearch]) -> Plan:
+    """What a further round searches for."""
+    return Plan(
+        plan.route,
+        tuple(each.text for each in searches),
+        sub_queries=told_searches(searches, plan.route),
+        planned_by="rules",
+        round=number,
+        effort=effort.value,
+    )
+
+
+def told_searches(searches: Sequence[PlannedSearch], route: str) -> tuple[SubQuery, ...]:
+    """The searches with their purposes."""
+    return tuple(SubQuery(each.text, each.purpose.value, each.strategy or route) for each in searches)
+
+
+def told_round(found: RoundFound, evidence: EvidenceSet, number: int) -> Retrieval:
+    """The evidence after a round."""
+    return Retrieval(
+        evidence.evidence,
+        tuple(found.degraded),
+        found.timings_ms,
+        found.strategy,
+        number,
+        evidence.dropped,
+        len(found.lists),
+    )

@@ -1,0 +1,212 @@
+"""Research runs over a small world: what is told, how they end, and that a run that is cut off anywhere ends the same."""
+
+import pytest
+
+from kit.errors import NotFound
+from kit.stores.forgetting import Source
+from services.orchestrator.answering.drafting import Drafter
+from services.orchestrator.answering.generation import Generator
+from services.orchestrator.answering.refusals import SEARCH_DOWN
+from services.orchestrator.log.events import (
+    Answer,
+    Budgets,
+    Coverage,
+    Done,
+    PartState,
+    Payload,
+    Plan,
+    Retrieval,
+    RunMode,
+    RunStatus,
+    SupportStatus,
+    Thinking,
+)
+from services.orchestrator.log.journal import Journal
+from services.orchestrator.models import ResearchOptions, RunRecord, RunRequest
+from services.orchestrator.modes.documents import Limits
+from services.orchestrator.modes.research import Research
+from services.orchestrator.modes.serving import Modes
+from services.orchestrator.steps.usage import Metered
+from tests.unit.orchestrator.cutting import (
+    AT,
+    KEY,
+    DyingLog,
+    Worker,
+    cut_and_continued,
+    cuts,
+    now,
+    shown_by,
+    told,
+    worked,
+)
+from tests.unit.orchestrator.fakes import FakeModel, FakeScorer, FakeSources, MemoryLog
+from tests.unit.orchestrator.research.corpus import Corpus
+from tests.unit.orchestrator.serving import mode_services
+
+QUESTION = "Where was the director of The Iron Harbour born?"
+SAID = ["Edda Lindqvist was born ", "in Uppsala in 1899."]
+
+
+class Stage:
+    """The mode over a corpus."""
+
+    def __init__(self, corpus: Corpus | None = None, model: FakeModel | None = None) -> None:
+        self.corpus = corpus or Corpus()
+        self.sources = FakeSources()
+        generator = Generator(Metered(model)) if model else None
+        services = mode_services(Drafter(FakeScorer(), generator), searcher=self.corpus, sources=self.sources)
+        limits = Limits(budgets=Budgets(wall_clock_s=60.0, answer_tokens=300, steps=100, tokens=10_000))
+        self.modes = Modes([Research(services, limits)], services)
+
+    def worker(self, question: str = QUESTION, budgets: Budgets = Budgets(), **options: str) -> Worker:
+        request = RunRequest(
+            RunMode.AGENT,
+            question,
+            ("default",),
+            budgets=budgets,
+            research=ResearchOptions(**options) if options else None,
+        )
+        record = RunRecord(KEY, "ann", request, RunStatus.RUNNING, AT)
+
+        async def work(journal: Journal) -> None:
+            await self.modes.run(record, journal)
+
+        return work
+
+    async def run(self, question: str = QUESTION, budgets: Budgets = Budgets(), **options: str) -> list[Payload]:
+        log = MemoryLog()
+        await self.worker(question, budgets, **options)(await Journal.open(KEY, log, now))
+        return [event.payload for event in log.events[KEY]]
+
+
+def answer_of(payloads: list[Payload]) -> Answer:
+    (answer,) = [each for each in payloads if isinstance(each, Answer)]
+    return answer
+
+
+def only(payloads: list[Payload], kind: type) -> list[Payload]:
+    return [each for each in payloads if isinstance(each, kind)]
+
+
+async def test_two_step_question_is_answered_over_two_rounds() -> None:
+    payloads = await Stage().run(effort="medium")
+    answer = answer_of(payloads)
+    assert "Uppsala" in answer.text
+    assert answer.ending == "answer"
+    assert answer.coverage is not None
+    assert all(part.state is PartState.FOUND for part in answer.coverage.parts)
+    assert payloads[-1] == Done(RunStatus.COMPLETED)
+
+
+async def test_events_tell_plan_rounds_and_coverage() -> None:
+    payloads = await Stage().run(effort="medium")
+    plan = only(payloads, Plan)[0]
+    assert isinstance(plan, Plan)
+    assert (plan.round, plan.effort, plan.planned_by) == (1, "medium", "rules")
+    assert [each.purpose for each in plan.sub_queries] == ["question", "subject"]
+    assert plan.parts
+    rounds = [each.round for each in payloads if isinstance(each, Retrieval)]
+    assert rounds == [each.round for each in payloads if isinstance(each, Coverage)] == list(range(1, len(rounds) + 1))
+    last = [each for each in payloads if isinstance(each, Retrieval)][-1]
+    assert all(passage.ranks for passage in last.evidence)
+
+
+async def test_simple_question_takes_one_search() -> None:
+    stage = Stage()
+    await stage.run("when was quiet orchard made?")
+    assert len(stage.corpus.queries) == 1
+
+
+async def test_low_effort_has_one_round() -> None:
+    payloads = await Stage().run(effort="low")
+    assert len(only(payloads, Coverage)) == 1
+
+
+async def test_what_is_not_there_is_said_to_be_missing() -> None:
+    answer = answer_of(
+        await Stage().run("Who directed Quiet Orchard, and who directed Green Lantern Bay?", effort="medium")
+    )
+    assert answer.ending in ("gap", "refusal")
+    if answer.ending == "gap":
+        assert "Green Lantern Bay" in answer.text
+
+
+async def test_question_about_nothing_in_the_documents_is_refused() -> None:
+    payloads = await Stage().run("What is the boiling point of ethanol?", effort="medium")
+    assert answer_of(payloads).ending == "refusal"
+    assert payloads[-1] == Done(RunStatus.REFUSED)
+
+
+async def test_search_that_is_down_is_said() -> None:
+    answer = answer_of(await Stage(Corpus(down=["*"])).run(effort="medium"))
+    assert (answer.text, answer.support_status) == (SEARCH_DOWN, SupportStatus.UNAVAILABLE)
+
+
+async def test_error_of_the_question_fails_the_run() -> None:
+    class Refusing(Corpus):
+        async def search(self, query):  # type: ignore[no-untyped-def]
+            raise NotFound("collection x does not exist")
+
+    with pytest.raises(NotFound):
+        await Stage(Refusing()).run(effort="medium")
+
+
+async def test_model_writes_the_answer_from_all_rounds() -> None:
+    model = FakeModel(SAID)
+    answer = answer_of(await Stage(model=model).run(effort="medium"))
+    assert answer.method == "model"
+    assert "[2]" in model.prompts[0][-1].content or "[1]" in model.prompts[0][-1].content
+    assert "Uppsala" in answer.text
+
+
+async def test_greeting_needs_no_research() -> None:
+    stage = Stage()
+    answer = answer_of(await stage.run("Hello!"))
+    assert (answer.ending, stage.corpus.queries) == ("", [])
+
+
+async def test_deleted_document_is_neither_logged_nor_quoted() -> None:
+    stage = Stage()
+    await stage.sources.mark_forgotten("local", Source.document("d-Edda Lindqvist"))
+    payloads = await stage.run(effort="medium")
+    assert "Uppsala in 1899" not in repr(payloads)
+
+
+@pytest.mark.parametrize("steps", range(1, 9))
+async def test_budget_of_steps_ends_in_an_answer_that_says_so(steps: int) -> None:
+    payloads = await Stage().run(effort="medium", budgets=Budgets(steps=steps))
+    answer = answer_of(payloads)
+    assert answer.text
+    assert isinstance(payloads[-1], Done)
+    spent = [
+        each for each in payloads if isinstance(each, Thinking) and each.degraded and each.degraded.part == "budget"
+    ]
+    if spent and answer.ending != "refusal":
+        assert "steps" in answer.text
+        assert answer.ending == "caveat"
+
+
+@pytest.mark.parametrize("effort", ["auto", "low", "medium", "high"])
+@pytest.mark.parametrize("with_model", [False, True], ids=["extractive", "model"])
+async def test_run_cut_off_after_any_event_ends_the_same(effort: str, with_model: bool) -> None:
+    def stage() -> Stage:
+        return Stage(model=FakeModel(SAID) if with_model else None)
+
+    whole = await worked(DyingLog(), stage().worker(effort=effort))
+    for cut in cuts(whole):
+        first, second = stage(), stage()
+        log = DyingLog()
+        events = await cut_and_continued(log, [first.worker(effort=effort), second.worker(effort=effort)], cut)
+        assert _stable(events) == _stable(whole), str(cut)
+        assert shown_by(events) == shown_by(whole), str(cut)
+        assert [event.seq for event in events] == list(range(1, len(events) + 1))
+        recorded = {event.step for event in whole[: cut.seq - (not cut.stored)] if event.step.endswith("/retrieve")}
+        rounds = [event for event in whole if event.step.endswith("/retrieve") and event.step not in recorded]
+        assert len(second.corpus.queries) == sum(
+            event.payload.searches for event in rounds if isinstance(event.payload, Retrieval)
+        ), str(cut)
+
+
+def _stable(events):  # type: ignore[no-untyped-def]
+    """What a client is told, without what a model used in the attempt that died."""
+    return [(step, payload) for step, payload in told(events) if type(payload).__name__ != "Usage"]
