@@ -12,7 +12,9 @@ from functools import cache
 _KEPT_MARKS = frozenset((0, 7, 8, 9))
 """Combining classes that are part of the letter: none, nukta, kana voicing, virama. The others are accents and vowel points."""
 _WITHOUT_SPACES = r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
-_TOKEN = re.compile(rf"[{_WITHOUT_SPACES}]|[^\W{_WITHOUT_SPACES}]+")
+SIGNED_LETTER = r"(?<!\w)[A-Za-z](?:\+{2,3}|[+#](?![\w+]))"
+"""A pattern of a letter whose sign is part of its name: C++ and C# are not C, A+ is not A."""
+_TOKEN = re.compile(rf"{SIGNED_LETTER}|[{_WITHOUT_SPACES}]|[^\W{_WITHOUT_SPACES}]+")
 """A character of the scripts that write without spaces (Thai, Lao, Burmese, Khmer, Japanese, Chinese), else a word."""
 _DIGIT = re.compile(r"\d")
 _QUOTED = re.compile(r"(?<!\w)[\"“”„«]([^\"“”„«»]{2,200})[\"“”„»](?!\w)")

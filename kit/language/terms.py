@@ -6,10 +6,13 @@ questions and passages go through the same function, so a wrong stem costs nothi
 
 import re
 import unicodedata
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
 from kit.language.data import all_words
+from kit.language.phrases import SIGNED_LETTER
+from kit.language.segmentation import SEGMENTED, segments
 
 
 def words(text: str) -> frozenset[str]:
@@ -25,13 +28,15 @@ MARKS = (
     r"\u0900-\u0963\u0966-\u0dff\u0f71-\u0f84\u200c\u200d"
 )
 """Vowel signs, accents and joiners within words, which are no letters to `re`: without them "किताब" would be three words of a
-letter each, which every text has. Those of scripts without spaces (Thai, Khmer) are left out: they take sentences apart."""
-_WORD = re.compile(rf"\d+(?:[.,:/]\d+)*|[^\W\d_][\w{MARKS}]*(?:['’][^\W\d_]+)?")
+letter each, which every text has. Those of scripts that are segmented belong to their words."""
+_LETTERS = rf"[^\W{SEGMENTED}]*(?:[{MARKS}]+[^\W{SEGMENTED}]*)*"
+_WORD = re.compile(rf"{SIGNED_LETTER}|[{SEGMENTED}]+|\d+(?:[.,:/]\d+)*|[^\W\d_]{_LETTERS}(?:['’][^\W\d_]+)?")
 _ELISION = re.compile(
     r"(?:[cdjlmnst]|qu|jusqu|lorsqu|puisqu|quoiqu|dell|nell|dall|sull|all|un)['’](?=[^\W\d_]{2})", re.IGNORECASE
 )
 """An article or a small word that French, Italian and Catalan join to the word behind it: "l'entrée", "d'AbbVie"."""
 _RUN = re.compile(r"[0-9A-Za-z_]+|[^0-9A-Za-z_]+")
+_SEGMENTED = re.compile(f"[{SEGMENTED}]")
 _IDEOGRAPH = re.compile(r"[぀-ヿ㐀-鿿豈-﫿가-힯]")
 # (suffix, replacement, shortest stem that may remain), first match wins. ~ Porter's steps 1 and a few of 2 to 4.
 _SUFFIXES = (
@@ -94,10 +99,13 @@ class Token:
 
 
 def tokens(text: str) -> list[Token]:
-    """Words of `text` in order. Scripts written without spaces give overlapping pairs of characters."""
+    """Words of `text` in order. Scripts without spaces give the words of a dictionary, or overlapping pairs of characters."""
     found: list[Token] = []
     for match in _WORD.finditer(text):
         surface, start = match.group(), match.start()
+        if _SEGMENTED.match(surface):
+            found.extend(_segmented(surface, start))
+            continue
         if elided := _ELISION.match(surface):
             surface, start = surface[elided.end() :], start + elided.end()
         if _IDEOGRAPH.search(surface):
@@ -112,6 +120,12 @@ def tokens(text: str) -> list[Token]:
         is_name = surface[0].isupper() and (not _starts_sentence(text, start) or surface[1:2].isupper())
         found.append(Token(surface, stem(surface), start, match.end(), is_name))
     return found
+
+
+def _segmented(run: str, start: int) -> Iterator[Token]:
+    for word in segments(run):
+        yield Token(word, word, start, start + len(word), is_name=False)
+        start += len(word)
 
 
 def _pairs(run: str, start: int) -> list[Token]:

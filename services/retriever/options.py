@@ -29,7 +29,7 @@ class SearchOptions:
     rerank: RerankMode = RerankMode.AUTO
     rerank_depth: int = 30
     rerank_weight: float = 0.5
-    rerank_budget_s: float = 0.25
+    rerank_budget_s: float = 2.0
     embed_timeout_s: float = 2.0
     engine_timeout_s: float = 1.0
     rerank_timeout_s: float = 2.0

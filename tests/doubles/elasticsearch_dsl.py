@@ -4,6 +4,7 @@ know it refuses, as the server does."""
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -97,10 +98,10 @@ class Evaluator:
         """A choice of words only, each as rare as the commonest of them."""
         ((field, asked),) = condition.items()
         _only(asked, "value", "rewrite", "boost")
-        terms = asked["value"].split("|")
+        terms = [re.sub(r"\\(\W)", r"\1", term) for term in asked["value"].split("|")]
         if (
             not all(terms)
-            or set(asked["value"]) & set('.?+*{}[]()"#@&<>~\\')
+            or set(re.sub(r"\\\W", "", asked["value"])) & set('.?+*{}[]()"#@&<>~\\')
             or asked["rewrite"] != f"top_terms_blended_freqs_{len(terms)}"
         ):
             raise RequestRefused(400, "parsing_exception", f"the double does not know [{asked}]")

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 from types import MappingProxyType
 
+from services.retriever.analysis.identifiers import joined_neighbours
 from services.retriever.analysis.stems import ANALYSERS, FOLDED, VIETNAMESE, Stem, stem_of
 from services.retriever.analysis.stop_words import STOP_WORDS
 from services.retriever.analysis.words import words_of
@@ -46,8 +47,9 @@ class Analysis:
         self._stems: dict[str, Stem] = {}
 
     def terms(self, text: str, language: str) -> list[str]:
-        """The terms of a text in one language, in order."""
-        return list(filter(None, map(self._stem(analyser_of(language)), words_of(text))))
+        """The terms of a text in one language: those of its words in their order, then other spellings of identifiers."""
+        words = words_of(text)
+        return list(filter(None, map(self._stem(analyser_of(language)), (*words.in_order, *words.besides))))
 
     def query_terms(self, text: str, languages: Sequence[str]) -> list[tuple[str, ...]]:
         """What to look for: for each word the terms that it has in the languages, the first language's first, no term twice. Words
@@ -56,7 +58,9 @@ class Analysis:
 
     def quoted_terms(self, text: str, languages: Sequence[str]) -> list[tuple[str, ...]]:
         """The terms of each of the first quoted phrases that have several words, in each language, each distinct list once."""
-        phrases = (words for quoted in _QUOTED.findall(text)[:_MAX_PHRASES] if len(words := words_of(quoted)) > 1)
+        phrases = (
+            words for quoted in _QUOTED.findall(text)[:_MAX_PHRASES] if len(words := words_of(quoted).in_order) > 1
+        )
         return list(
             dict.fromkeys(
                 tuple(filter(None, map(self._stem(analyser), words)))
@@ -92,9 +96,10 @@ class Analysis:
 def _telling(text: str, analysers: Sequence[str]) -> list[str]:
     """The words without the stop words of the language in which there are most: what means nothing in one language may be the
     word that counts in another ("die", "war")."""
-    words = words_of(text)
-    candidates = (_without_stop_words(words, analyser) for analyser in (*analysers, _UNDETECTED))
-    return min(candidates, key=len) or words
+    words = words_of(text, of_query=True)
+    candidates = (_without_stop_words(words.in_order, analyser) for analyser in (*analysers, _UNDETECTED))
+    telling = min(candidates, key=len) or words.in_order
+    return [*telling, *words.besides, *joined_neighbours(telling)]
 
 
 def _without_stop_words(words: Sequence[str], analyser: str) -> list[str]:

@@ -1,42 +1,67 @@
 """A text cut into words, alike for all languages: a chunk and a query are cut the same way, so that their terms can meet whatever
 language either was taken for.
 
-Scripts that write without spaces are cut into overlapping pieces. Measured as nDCG@10 on XQuAD, by words alone: Thai 0.940 by pairs
-of characters, 0.968 by threes, 0.952 by the phrases that BudouX finds; Chinese 0.964 by pairs, 0.966 by characters and pairs, which
-also find a word of one character, and 0.963 by the words that jieba finds.
+Chinese, Japanese and Korean are cut into overlapping pieces; Thai, Lao, Burmese and Khmer into words, and threes of characters
+besides. Measured as nDCG@10 on XQuAD, by words alone: Thai 0.961 by the words that ICU finds, 0.968 by threes, 0.969 by both, 0.967
+by the words of PyThaiNLP, 0.952 by the phrases of BudouX; Chinese 0.964 by pairs, 0.966 by characters and pairs, which also find a
+word of one character, and 0.963 by the words that jieba finds.
 """
 
 import re
 import unicodedata
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cache
 from itertools import groupby
 from types import MappingProxyType
 
-_THREES = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
-"""Thai, Lao, Burmese, Khmer: a syllable takes two or three characters."""
+from kit.language.phrases import SIGNED_LETTER
+from kit.language.segmentation import SEGMENTED, segments
+from services.retriever.analysis.identifiers import looked_for, spellings_of
+
 _HAN = "\u3005\u3400-\u9fff\uf900-\ufaff"
 _PAIRS = f"\u3041-\u30ff{_HAN}\uac00-\ud7a3"
 """Kana, Chinese characters, Hangul."""
-_UNSPACED = re.compile(f"[{_THREES}]+|[{_PAIRS}]+")
-_IS_OF_THREES = re.compile(f"[{_THREES}]")
+_UNSPACED = re.compile(f"[{SEGMENTED}]+|[{_PAIRS}]+")
+_SEGMENTED = re.compile(f"[{SEGMENTED}]+")
 _IS_HAN = re.compile(f"[{_HAN}]")
-_IS_UNSPACED = re.compile(f"[{_THREES}{_PAIRS}]")
+_IS_UNSPACED = re.compile(f"[{SEGMENTED}{_PAIRS}]")
 _IGNORED = re.compile(
     "[\u0591-\u05bd\u05bf-\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u06d6-\u06ed\u00ad\u200b-\u200f]"
 )
 """Points of vowels and recitation, the stretching of Arabic letters, and what has no width."""
 _VARIANTS = MappingProxyType(
-    str.maketrans({"آ": "ا", "أ": "ا", "إ": "ا", "ٱ": "ا", "ى": "ي", "ی": "ي", "ک": "ك", "ё": "е", "Ё": "Е", "’": "'"})
+    str.maketrans(
+        {"آ": "ا", "أ": "ا", "إ": "ا", "ٱ": "ا", "ى": "ي", "ی": "ي", "ک": "ك", "ё": "е", "Ё": "Е", "’": "'", "♯": "#"}
+    )
 )
 """Letters that are written in one of several ways."""
 _MAX_WORD_CHARS = 64
 """What is longer is noise: base64, addresses."""
 
 
-def words_of(text: str) -> list[str]:
-    """The words in their order, as they are written but for variants of letters; the pieces of scripts without spaces."""
-    return [word for word in _pattern().findall(_cut(_normalised(text))) if len(word) <= _MAX_WORD_CHARS]
+@dataclass(frozen=True)
+class Words:
+    """The words of a text in their order, and what it is found by besides, in no order: phrases are made of words alone."""
+
+    in_order: list[str]
+    besides: list[str]
+
+
+def words_of(text: str, *, of_query: bool = False) -> Words:
+    """The words as they are written but for variants of letters, and the pieces of scripts without spaces. Besides: spellings of
+    identifiers, more for a query, and the overlapping threes of characters of what a dictionary cut, which cuts the same
+    compound in one text and not in another."""
+    plain = _normalised(text)
+    besides = looked_for(plain) if of_query else spellings_of(plain)
+    if not plain.isascii():
+        runs = _SEGMENTED.findall(plain)
+        besides += [run[start : start + 3] for run in runs for start in range(len(run) - 2)]
+    return Words(_words(plain), [each for each in besides if len(each) <= _MAX_WORD_CHARS])
+
+
+def _words(plain: str) -> list[str]:
+    return [word for word in _pattern().findall(_cut(plain.replace("_", " "))) if len(word) <= _MAX_WORD_CHARS]
 
 
 def is_piece(word: str) -> bool:
@@ -45,7 +70,7 @@ def is_piece(word: str) -> bool:
 
 
 def _normalised(text: str) -> str:
-    text = text.replace("_", " ")
+    """The text with one character for variants of a letter, and without those that do not count."""
     if text.isascii():
         return text
     return _IGNORED.sub("", unicodedata.normalize("NFKC", text)).translate(_VARIANTS)
@@ -56,8 +81,8 @@ def _cut(text: str) -> str:
 
 
 def _pieces(run: str) -> Iterator[str]:
-    if _IS_OF_THREES.match(run):
-        yield from (run[start : start + 3] for start in range(max(1, len(run) - 2)))
+    if _SEGMENTED.match(run):
+        yield from segments(run)
         return
     for position, character in enumerate(run):
         if len(run) == 1 or _IS_HAN.match(character):
@@ -68,9 +93,9 @@ def _pieces(run: str) -> Iterator[str]:
 
 @cache
 def _pattern() -> re.Pattern[str]:
-    """Letters, digits and the marks that belong to them: `\\w` does not know the vowel signs of India. Made when first needed, for
-    looking through 65 000 characters takes 10 ms."""
+    """Letters, digits and the marks that belong to them: `\\w` does not know the vowel signs of India. A sign behind a letter
+    is part of its name: C, C++ and C# are three. Made when first needed: looking through 65 000 characters takes 10 ms."""
     marks = [code for code in range(0x300, 0x10000) if unicodedata.category(chr(code)).startswith("M")]
     runs = (list(run) for _, run in groupby(enumerate(marks), lambda pair: pair[1] - pair[0]))
     ranges = "".join(f"{chr(run[0][1])}-{chr(run[-1][1])}" for run in runs)
-    return re.compile(f"[\\w{ranges}]+")
+    return re.compile(f"{SIGNED_LETTER}|[\\w{ranges}]+")

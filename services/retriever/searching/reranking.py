@@ -1,10 +1,11 @@
 """Reranking: whether it pays, how many candidates, and the blend of its scores with the fused ones.
 
-"auto" reranks when there are more than 20 candidates or the best are close, when no candidate is a direct hit, and as many as
-the reranker can do here within the budget: what it takes for a passage is learned from each call. What the model server kept when
-it was ingested takes a fraction of a millisecond, so that all fit (ADR 0008). Late interaction over the best 10 lifts nDCG@10
-on SciFact from 0.735 to 0.741 and on SQuAD 2 from 0.917 to 0.937, over the best 30 no further (ADR 0006); leaving out direct hits,
-three of ten of SciFact's claims and four of five questions of XQuAD, costs nothing (ADR 0020).
+"auto" reranks when there are more than 20 candidates or the best are close, and when no candidate is a direct hit. So a collection
+ranks the same whenever it is asked. Only a reranker that has taken longer than the budget gets fewer passages, or none, and the
+answer says so: what it takes for a passage is learned from each call. What the model server kept when it was ingested takes a
+fraction of a millisecond (ADR 0008). Late interaction over the best 10 lifts nDCG@10 on SciFact from 0.735 to 0.741 and on SQuAD 2
+from 0.917 to 0.937, over the best 30 no further (ADR 0006); leaving out direct hits, three of ten of SciFact's claims and four of
+five questions of XQuAD, costs nothing (ADR 0020).
 """
 
 import time
@@ -28,7 +29,8 @@ _CLEAR_LEAD = 0.2
 never leaving a direct hit out nDCG@10 is the same, below it falls: SciFact's 809 training claims 0.7431 at 0.05 and 0.7443 at 0.2,
 XQuAD 0.9779 and 0.9784 within eight languages, 0.9325 and 0.9332 across seven pairs (docs/adr/0020)."""
 _LEAST_DEPTH = 5
-"""Fewer are not worth the call; also how many are tried when it is not known, or not known any more, what a passage takes."""
+"""Fewer are not worth the call; also how many are tried when it is not known any more what a passage takes."""
+_CUT = "RERANK_CUT"
 _PROBE_INTERVAL_S = 60.0
 _BUDGET_SHARE = 0.7
 """Of the budget that is planned with: a machine has other work, too."""
@@ -66,10 +68,12 @@ class RerankStage:
         depth = min(plan.rerank_depth, len(fused))
         is_auto = plan.rerank is RerankMode.AUTO
         if is_auto and not reason:
-            depth = min(depth, self._affordable_depth())
+            wanted, depth = depth, self._affordable_depth(depth)
             reason = (
                 f"skipped: too slow here for the budget of {self._options.rerank_budget_s:g} s" if depth < 2 else ""
             )
+            if depth < wanted:
+                trace.degraded.append(self._cut(depth, wanted))
         if reason:
             return Reranked(fused, {}, reason)
         timeout_s = self._options.rerank_budget_s if is_auto else self._options.rerank_timeout_s
@@ -85,8 +89,6 @@ class RerankStage:
             return Reranked(blended, answer, f"reranked {depth}: {why}")
         if elapsed_s >= _LATE * timeout_s:
             self._learn_too_slow(elapsed_s / depth)
-            if is_auto:  # as decided, not a failure: nobody asked for more than the budget
-                return Reranked(fused, {}, f"skipped: {depth} passages were not done within {timeout_s:g} s")
         trace.degraded.append(answer)
         return Reranked(fused, {}, "failed: hits are in fused order")
 
@@ -111,15 +113,22 @@ class RerankStage:
             return "skipped: few candidates, and their scores are not close"
         return ""
 
-    def _affordable_depth(self) -> int:
-        """Passages that fit into the budget; 0 when they are too few to be worth it."""
+    def _cut(self, depth: int, wanted: int) -> Degradation:
+        done = f"reranked only {depth}" if depth else "reranked none"
+        budget = f"GROUNDWORK_RETRIEVER_RERANK_BUDGET_S ({self._options.rerank_budget_s:g})"
+        return Degradation(
+            RERANK.name, _CUT, f"{done} of {wanted} passages: more do not fit into {budget} on this machine"
+        )
+
+    def _affordable_depth(self, wanted: int) -> int:
+        """How many of the passages fit into the budget; 0 when they are too few to be worth it."""
         if self._passage_s is None:
-            return _LEAST_DEPTH
-        fitting = int(_BUDGET_SHARE * self._options.rerank_budget_s / self._passage_s)
-        if fitting >= _LEAST_DEPTH:
+            return wanted
+        fitting = min(int(_BUDGET_SHARE * self._options.rerank_budget_s / self._passage_s), wanted)
+        if fitting >= min(_LEAST_DEPTH, wanted):
             return fitting
         is_old = self._clock() - self._learned_at_s >= _PROBE_INTERVAL_S
-        return _LEAST_DEPTH if is_old else 0
+        return min(_LEAST_DEPTH, wanted) if is_old else 0
 
     def _learn(self, passage_s: float) -> None:
         known = self._passage_s if self._passage_s is not None else passage_s

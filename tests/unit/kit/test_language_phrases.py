@@ -58,3 +58,10 @@ def test_quoted_words_are_phrases(query_text: str, phrases: tuple[str, ...]) -> 
 
 def test_numbers_are_the_words_with_a_digit() -> None:
     assert numbers_in(phrase_tokens("In 2023 Q1 grew by 4.5 percent")) == {"2023", "q1", "4", "5"}
+
+
+def test_names_that_a_sign_tells_apart_are_different_phrases() -> None:
+    assert contains_phrase("written in C++ and Go", "C++")
+    assert not contains_phrase("written in C++ and Go", "C")
+    assert not contains_phrase("written in C and Go", "C#")
+    assert contains_phrase("opened in Notepad++", "notepad")

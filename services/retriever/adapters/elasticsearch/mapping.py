@@ -14,7 +14,7 @@ from services.retriever.indexes.chunk_encoding import citable_text, encode, poin
 from services.retriever.models import IndexedChunk, WriteKey
 from services.retriever.options import ElasticsearchOptions
 
-FORMAT = 2
+FORMAT = 3
 """Version of this mapping and analysis, part of the index's name. Change it with either: the index is then filled again from the
 dense one, while retrievers of the release before go on with theirs."""
 TEXT = "text"

@@ -3,6 +3,7 @@
 The query parser of `query_string` is not used: any text a person types is a valid query here.
 """
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -15,6 +16,7 @@ from services.retriever.indexes.filters import AnyOf, Clause
 from services.retriever.models import LexicalQuery, RevisionKey, WriteKey
 
 Json = dict[str, Any]
+_SIGN = re.compile(r"[^\w]")
 _SEARCH_TIMEOUT = "5s"
 """For the server to give a search up: nobody waits for it longer."""
 
@@ -86,10 +88,14 @@ def _wanted(query: LexicalQuery, analysis: Analysis) -> Iterator[Json]:
 
 
 def _synonyms(field: str, terms: Sequence[str], boost: float) -> Json:
-    """The terms of one word, which count as rare as the commonest of them. The server does that for the terms that a pattern finds:
-    these are letters and digits only, so the pattern has no others."""
+    """The terms of one word, which count as rare as the commonest of them: the server does so for what a pattern finds."""
     rewrite = f"top_terms_blended_freqs_{len(terms)}"
-    return {"regexp": {field: {"value": "|".join(terms), "rewrite": rewrite, "boost": boost}}}
+    return {"regexp": {field: {"value": "|".join(map(_literally, terms)), "rewrite": rewrite, "boost": boost}}}
+
+
+def _literally(term: str) -> str:
+    """As a pattern that finds this term: signs are operators otherwise."""
+    return _SIGN.sub(r"\\\g<0>", term)
 
 
 def _filters(clauses: Sequence[Clause]) -> list[Json]:

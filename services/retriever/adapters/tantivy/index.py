@@ -28,9 +28,9 @@ from services.retriever.indexes.filters import AnyOf
 from services.retriever.indexes.stored_chunk import Candidate, StoredChunk
 from services.retriever.models import IndexBatch, IndexedChunk, LexicalQuery, RevisionKey, SearchScope, WriteKey
 
-_FORMAT = "v5"
+_FORMAT = "v6"
 """Folder of this schema and analysis. Change it with either: the index is then filled again from the dense one."""
-_EARLIER_FORMATS = "v[1-4]*"
+_EARLIER_FORMATS = "v[1-5]*"
 """Folders of formats before, and what was set aside of them."""
 _LOCK = ".tantivy-writer.lock"
 _STORED = "stored"

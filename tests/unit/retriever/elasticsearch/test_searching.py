@@ -22,7 +22,7 @@ class TestSearching:
         scope = SearchScope("local", ("a", "b"), ("d1",), conditions, 5, None, ("c1",))
         query = LexicalQuery('the "bear market" of 2008', ("Bear-Market", "x"), ("en",))
         await index.search(scope, [query, LexicalQuery("?!")], 7)
-        (sent,) = server.asked("POST", "/groundwork-v2/_msearch")
+        (sent,) = server.asked("POST", "/groundwork-v3/_msearch")
         assert sent.query == {"routing": "local"}
         header, body = sent.body
         assert header == {}
@@ -142,7 +142,7 @@ class TestSearching:
         self, server: ElasticsearchServer, index: ElasticsearchIndex
     ) -> None:
         await index.fetch("local", ["c1"])
-        (sent,) = server.asked("POST", "/groundwork-v2/_mget")
+        (sent,) = server.asked("POST", "/groundwork-v3/_mget")
         assert sent.query == {"routing": "local"}
         assert sent.body == {"ids": [str(point_id("local", "c1"))]}
 
