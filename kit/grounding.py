@@ -2,14 +2,15 @@
 the passages, and every number and name in it must."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, cached_property
+from operator import itemgetter
 from typing import Protocol
 
 from kit.language.cues import is_negated
 from kit.language.questions import read_question
-from kit.language.sentences import split_units
+from kit.language.sentences import Unit, split_units
 from kit.language.terms import Token, stem, tokens
 
 SUPPORT_THRESHOLD = 0.6
@@ -54,26 +55,23 @@ class ContentTerms:
     """Numbers and names: these must all be found."""
 
 
-@lru_cache(maxsize=4096)
+Terms = Callable[[str], ContentTerms]
+
+
 def content_terms(text: str) -> ContentTerms:
-    """Of a text of any language; remembered until let_go_of_texts."""
+    """Of a text of any language."""
     content = [token for token in tokens(text) if not token.is_stopword]
     strict = frozenset(token.stem for token in content if token.is_exact)
     return ContentTerms(frozenset(token.stem for token in content), strict)
 
 
-def let_go_of_texts() -> None:
-    """Empties the memory of texts that were analysed, which serves one answer: a document may be deleted later."""
-    content_terms.cache_clear()
-
-
-def coverage(sentence: str, passages: Sequence[str]) -> float:
+def coverage(sentence: str, passages: Sequence[str], terms: Terms = content_terms) -> float:
     """Share of the sentence's content words found in the passages, 0 to 1; 0 when a number or a name is missing there."""
-    wanted = content_terms(sentence)
+    wanted = terms(sentence)
     content = wanted.content - _EMPTY_WORDS
     if not content:
         return 0.0
-    found = frozenset().union(*(content_terms(passage).content for passage in passages))
+    found = frozenset().union(*(terms(passage).content for passage in passages))
     if wanted.strict - found:
         return 0.0
     return len(content & found) / len(content)
@@ -107,20 +105,28 @@ class Judge:
     """
 
     def __init__(self, evidence: Sequence[SourceText], question: str = "") -> None:
+        self._evidence = evidence
+        self._terms: Terms = cache(content_terms)  # texts are analysed once, and let go of with the judge
         self._readable = {source.number: _readable(source) for source in evidence}
-        self._units = {source.number: _units(source) for source in evidence}
-        self._sentences = {source.number: [unit.text for unit in split_units(source.text)] for source in evidence}
-        self._asked = content_terms(question).content
-        names = (content_terms(f"{source.document_name} {source.number}").content for source in evidence)
+        self._asked = self._terms(question).content
+        names = (self._terms(f"{source.document_name} {source.number}").content for source in evidence)
         self._not_claimed = _SOURCE_WORDS.union(_EMPTY_WORDS, *names)
+
+    @cached_property
+    def _units(self) -> Mapping[int, Sequence[str]]:
+        return {source.number: _units(source) for source in self._evidence}
+
+    @cached_property
+    def _sentences(self) -> Mapping[int, Sequence[Unit]]:
+        return {source.number: split_units(source.text) for source in self._evidence}
 
     def is_claim(self, sentence: str) -> bool:
         """Whether there is anything to check. Interjections ("Yes."), questions and mentions of a source say nothing."""
-        return not sentence.endswith(("?", "？", "؟")) and bool(content_terms(sentence).content - self._not_claimed)
+        return not sentence.endswith(("?", "？", "؟")) and bool(self._terms(sentence).content - self._not_claimed)
 
     def is_mention(self, sentence: str) -> bool:
         """Whether the sentence only names its sources ("Source: handbook.pdf"): marks do that."""
-        content = content_terms(sentence).content
+        content = self._terms(sentence).content
         return bool(content & _SOURCE_WORDS) and not content - self._not_claimed
 
     def score(self, sentence: str, numbers: Sequence[int]) -> float:
@@ -128,15 +134,15 @@ class Judge:
         known = [number for number in numbers if number in self._readable]
         if self._asked and self.denies(sentence, known):
             return 0.0
-        if self._asked and len(content_terms(sentence).content - _EMPTY_WORDS) <= _ELLIPTICAL_TERMS:
+        if self._asked and len(self._terms(sentence).content - _EMPTY_WORDS) <= _ELLIPTICAL_TERMS:
             return max((self._elliptical_score(sentence, number) for number in known), default=0.0)
-        return coverage(sentence, [self._readable[number] for number in known]) if known else 0.0
+        return coverage(sentence, [self._readable[number] for number in known], self._terms) if known else 0.0
 
     def denies(self, sentence: str, numbers: Sequence[int]) -> bool:
         """Whether the sentence says no where the sentence of the source that it is closest to says yes, or the other way round."""
-        wanted = content_terms(sentence).content - _EMPTY_WORDS
-        units = [unit for number in numbers for unit in self._sentences[number]]
-        shared = {unit: len(wanted & content_terms(unit).content) for unit in units}
+        wanted = self._terms(sentence).content - _EMPTY_WORDS
+        units = [unit.text for number in numbers for unit in self._sentences[number]]
+        shared = {unit: len(wanted & self._terms(unit).content) for unit in units}
         most = max(shared.values(), default=0)
         if most < _CLOSE * len(wanted):
             return False
@@ -144,24 +150,29 @@ class Judge:
         if is_negated(sentence):
             return not any(is_negated(unit, loosely=True) for unit in closest)
         # A long sentence may deny something else in a clause of its own.
-        alike = [unit for unit in closest if most >= _CLOSE * len(content_terms(unit).content)]
+        alike = [unit for unit in closest if most >= _CLOSE * len(self._terms(unit).content)]
         return bool(alike) and all(is_negated(unit) for unit in alike) and not is_negated(sentence, loosely=True)
 
     def supports(self, sentence: str, numbers: Sequence[int]) -> bool:
         return self.score(sentence, numbers) >= SUPPORT_THRESHOLD
 
-    def best_source(self, sentence: str) -> int | None:
-        """The source that carries the sentence best on its own; None when none does."""
-        scored = [(self.score(sentence, (number,)), -number) for number in self._readable]
-        best, negative_number = max(scored, default=(0.0, 0))
-        return -negative_number if best >= SUPPORT_THRESHOLD else None
-
     def closest(self, sentence: str, number: int) -> tuple[str, float]:
         """The sentence of the source that shares most of its words, and which share of them; nothing and 0 where there is none."""
-        wanted = content_terms(sentence).content - _EMPTY_WORDS
-        shared = {unit: len(wanted & content_terms(unit).content) for unit in self._sentences[number]}
-        best = max(shared, key=lambda unit: (shared[unit], -len(unit)), default="")
-        return (best, shared[best] / len(wanted)) if wanted and shared.get(best) else ("", 0.0)
+        unit, share = self._closest(sentence, number)
+        return ("", 0.0) if unit is None else (unit.text, share)
+
+    def closest_span(self, sentence: str, number: int) -> tuple[int, int]:
+        """Where that sentence stands in the source's text; (0, 0) where there is none."""
+        unit, _ = self._closest(sentence, number)
+        return (0, 0) if unit is None else (unit.start, unit.end)
+
+    def _closest(self, sentence: str, number: int) -> tuple[Unit | None, float]:
+        wanted = self._terms(sentence).content - _EMPTY_WORDS
+        shared = [
+            (len(wanted & self._terms(unit.text).content), -len(unit.text), unit) for unit in self._sentences[number]
+        ]
+        most, _, best = max(shared, key=itemgetter(0, 1), default=(0, 0, None))
+        return (best, most / len(wanted)) if most else (None, 0.0)
 
     def disagrees(self, sentence: str, number: int) -> bool:
         """Whether the source's closest sentence denies it, or says the same of another number or name."""
@@ -170,8 +181,8 @@ class Judge:
         there, share = self.closest(sentence, number)
         if share < _CLOSE:
             return False
-        claimed, told = content_terms(sentence), content_terms(there)
-        readable = content_terms(self._readable[number]).content
+        claimed, told = self._terms(sentence), self._terms(there)
+        readable = self._terms(self._readable[number]).content
         return any(
             of_kind(claimed.strict - readable) and of_kind(told.strict - claimed.content)
             for of_kind in (_numbers, _names)
@@ -180,9 +191,9 @@ class Judge:
     def _elliptical_score(self, sentence: str, number: int) -> float:
         return max(
             (
-                coverage(sentence, [unit])
+                coverage(sentence, [unit], self._terms)
                 for unit in self._units[number]
-                if len(content_terms(unit).content & self._asked) >= len(self._asked) / 2
+                if len(self._terms(unit).content & self._asked) >= len(self._asked) / 2
             ),
             default=0.0,
         )

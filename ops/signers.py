@@ -33,6 +33,7 @@ SIGNERS: Mapping[str, tuple[str, ...]] = {
         "memory/ForgetAnswer",
         "memory/GetHistory",
         "retriever/Search",
+        "reranker/JudgeClaims",
         "reranker/Rerank",
         "tools/CallTool",
         "tools/ForgetCalls",
@@ -51,6 +52,7 @@ SIGNERS: Mapping[str, tuple[str, ...]] = {
         "reranker/Embed",
         "reranker/ForgetTexts",
         "reranker/GetModelInfo",
+        "reranker/JudgeClaims",
         "reranker/Rerank",
     ),
     "memory": (

@@ -37,6 +37,8 @@ class RunFold:
     text: str = ""
     """The answer as streamed; an `answer` event replaces it."""
     answer: Json | None = None
+    verification: Json | None = None
+    """What was checked so far. While the answer is written it has `sentences` only, each with its `index`."""
     usage: Json = field(default_factory=dict)
     degraded: list[Json] = field(default_factory=list)
     calls: dict[str, Json] = field(default_factory=dict)
@@ -60,6 +62,8 @@ class RunFold:
                 self.thread_id = own.get("thread_id")
             case "token" | "answer":
                 self._take_text(kind, own)
+            case "claim" | "verification":
+                self._take_verdicts(kind, own)
             case "thinking" | "retrieval":
                 self._note(own.get("degraded"))
             case "tool" | "tool_result" | "approval":
@@ -82,8 +86,18 @@ class RunFold:
         if kind == "answer":
             self.answer, self.text = own, own["text"]
             self.coverage = own.get("coverage") or self.coverage
+            self.verification = own.get("verification")
         else:
             self.text = self.text[: own["offset"]] + own["text"]
+
+    def _take_verdicts(self, kind: str, own: Json) -> None:
+        if kind == "verification":
+            self.verification = own
+            return
+        known = self.verification["sentences"] if self.verification else []
+        others = [each for each in known if each.get("index") != own["index"]]
+        judged = [*others, {**own["verdict"], "index": own["index"]}]
+        self.verification = {"sentences": sorted(judged, key=lambda each: each.get("index", 0))}
 
     def _take_step(self, kind: str, own: Json) -> None:
         match kind:
@@ -105,6 +119,7 @@ class RunFold:
             "status": self.status,
             "answer": self.text,
             **{name: answer.get(name, empty) for name, empty in _GROUNDS.items()},
+            "verification": self.verification,
             "degraded": self.degraded,
             "usage": self.usage,
             "tool_calls": list(self.calls.values()),

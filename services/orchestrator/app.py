@@ -1,6 +1,7 @@
 """Composition root of the orchestrator."""
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -29,7 +30,7 @@ from services.orchestrator.adapters.brought_models import SealedModelStore
 from services.orchestrator.adapters.event_log import JetStreamEventLog
 from services.orchestrator.adapters.markers import KeyValueMarkers
 from services.orchestrator.adapters.memory import MemoryThreads
-from services.orchestrator.adapters.model_server import RerankerSentenceScorer
+from services.orchestrator.adapters.model_server import ModelServerJudge, RerankerSentenceScorer
 from services.orchestrator.adapters.retriever import RetrieverSearcher
 from services.orchestrator.adapters.run_store import KeyValueRunStore
 from services.orchestrator.adapters.sources import KeyValueRunSources
@@ -42,6 +43,7 @@ from services.orchestrator.handlers import ForgetHandler, OrchestratorServicer
 from services.orchestrator.metrics import FORGET_QUEUE
 from services.orchestrator.models import RunLimits
 from services.orchestrator.modes.agents import discover_agents
+from services.orchestrator.modes.checks import Checks
 from services.orchestrator.modes.mode import ModeServices
 from services.orchestrator.modes.serving import Modes, discover_modes
 from services.orchestrator.modes.threads import Threads
@@ -51,6 +53,8 @@ from services.orchestrator.runs.forgetting import Forgetting, RunDeletion, note_
 from services.orchestrator.runs.service import Runs
 from services.orchestrator.settings import OrchestratorSettings
 from services.orchestrator.steps.usage import Metered
+from services.orchestrator.verification.judges import ClaimJudge, WordJudge
+from services.orchestrator.verification.verdicts import Verify
 
 _log = structlog.get_logger()
 _RETRY_AFTER_S = 2.0
@@ -190,9 +194,16 @@ async def _modes(
     searcher = RetrieverSearcher(retriever, timeout_s=settings.run_search_timeout_s)
     agents = discover_agents(settings.agents_folders)
     threads = Threads(memory, sources, turns=settings.history_turns)
+    learned = ModelServerJudge(reranker, timeout_s=settings.verify_timeout_s)
+    checks = Checks(_judges(settings, learned), Verify(settings.verify), searcher, sources)
     return discover_modes(
-        ModeServices(searcher, tools, sources, threads, metered, drafter, agents, scorer, models.held), settings
+        ModeServices(searcher, tools, sources, threads, metered, drafter, agents, scorer, models.held, checks), settings
     )
+
+
+def _judges(settings: OrchestratorSettings, learned: ClaimJudge) -> Sequence[ClaimJudge]:
+    """The judges of claims, each with those that stand in for it."""
+    return [WordJudge()] if settings.verify_judge == "words" else [learned, WordJudge()]
 
 
 def _now() -> datetime:

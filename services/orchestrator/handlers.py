@@ -212,6 +212,7 @@ def _request(message: pb.StartRunRequest, modes: Modes) -> RunRequest:
         tools=ToolSelection(tuple(message.tools.names)) if message.HasField("tools") else None,
         memory=message.memory,
         research=read(message.research, ResearchOptions) if message.HasField("research") else None,
+        verify=message.verify,
     )
 
 

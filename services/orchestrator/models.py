@@ -112,6 +112,8 @@ class RunRequest:
     memory: str = ""
     research: ResearchOptions | None = None
     """Of a research run; None means its defaults."""
+    verify: str = ""
+    """The value of a Verify; empty means as set."""
 
 
 @dataclass(frozen=True)

@@ -164,6 +164,18 @@ class OrchestratorSettings(MessageStoreSettings, SigningServiceSettings):
     run_score_timeout_s: float = Field(default=2.0, gt=0)
     """Longest wait for sentence scores; after it the answer rests on lexical cues."""
 
+    verify: Literal["mark", "remove", "off"] = "mark"
+    """What becomes of a claim that its sources do not carry, unless the request says otherwise. `mark`: it loses its citation and
+    is shown as not found. `remove`: its sentence is left out of the answer. `off`: nothing is checked."""
+
+    verify_judge: Literal["auto", "model", "learned", "words"] = "auto"
+    """What judges the claims of answers that a model has written. `model`: the language model of the operation `verify`. `learned`:
+    the judge of the model server. `words`: the share of words in common, which is often wrong. Each is followed by the ones behind
+    it, should it fail. `auto`: a model where there is one."""
+
+    verify_timeout_s: float = Field(default=10.0, gt=0)
+    """Longest wait for the judge of the model server. It reads five unknown passages in 0.2 to 1 s."""
+
     run_tools_timeout_s: float = Field(default=2.0, gt=0)
     """Longest wait for the list of tools; after it the run goes on without any. Each tool has its own limit for a call."""
 

@@ -11,6 +11,7 @@ from kit.deadline import bounded_timeout_s
 from kit.observability.telemetry import Attributes, span
 from services.reranker.errors import ContentHashWrong, EmbeddingModelUnknown, JudgeUnavailable, KindMissing
 from services.reranker.judging.judging import JudgedClaim, JudgedPassage, Judging
+from services.reranker.judging.published import figures_of
 from services.reranker.judging.verdicts import FITTED_ON, JUDGE
 from services.reranker.known_texts import KnownTexts
 from services.reranker.models import EmbeddingModelInfo, ModelInfo, TextKind, TokenizerDefinition, TokenizerForm
@@ -119,7 +120,12 @@ class RerankerServicer(reranker_pb2_grpc.RerankerServiceServicer):
         with span(f"judge {JUDGE}", self._attributes("judge", JUDGE, self._info.embedding.runtime)) as traced:
             traced.set_attribute("groundwork.judge.claims", len(claims))
             verdicts = await self._judging.judge(claims, passages, bounded_timeout_s(LONGEST_REQUEST_S))
+        figures = figures_of(JUDGE)
         return reranker_pb2.JudgeClaimsResponse(
+            measured=figures is not None and figures.are_good,
+            false_passed=figures.false_passed if figures else None,
+            true_failed=figures.true_failed if figures else None,
+            claims=figures.claims if figures else 0,
             verdicts=[
                 reranker_pb2.ClaimVerdict(
                     probability=each.probability, passage=each.passage, start=each.start, end=each.end

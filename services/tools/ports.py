@@ -73,8 +73,34 @@ class EmbeddedQuery:
     model: str
 
 
+@dataclass(frozen=True)
+class ClaimVerdict:
+    """What a judge says of a claim."""
+
+    probability: float
+    """That its passages carry it, 0 to 1."""
+    passage: int
+    """Position of the passage that decides."""
+    quote: str
+    """The words of it that decide; may be empty."""
+
+
+@dataclass(frozen=True)
+class JudgedClaims:
+    """The verdicts on claims, in their order, and the judge."""
+
+    judge: str
+    measured: bool
+    """Whether the judge's error is small enough for it to say that a source supports a claim."""
+    verdicts: Sequence[ClaimVerdict]
+
+
 class ModelServer(Protocol):
-    """Embeddings and rerank scores. Raises ToolError."""
+    """Embeddings, rerank scores and judgements of claims. Raises ToolError."""
+
+    async def judge(self, claims: Sequence[str], passages: Sequence[tuple[str, str]]) -> JudgedClaims:
+        """Each claim against all passages together; a passage is a heading and a text."""
+        ...
 
     async def rerank(
         self, query_text: str, texts: Sequence[str], content_hashes: Sequence[str] = ()

@@ -34,7 +34,7 @@ def test_an_answer_is_shown_while_the_model_still_writes_it(model_api: Api, hand
     assert_complete(events)
     answer = only(events, "answer").data
     assert answer["text"] == GOOD_TEXT
-    assert (answer["method"], answer["support_status"]) == ("model", "supported")
+    assert (answer["method"], answer["support_status"]) == ("model", "similar_wording")
     assert answer["citations"][0]["document_name"] == "handbook.md"
     usage = only(events, "usage").data
     assert (usage["model"], usage["prompt_tokens"], usage["completion_tokens"]) == ("scripted", 10, len(GOOD))

@@ -7,7 +7,7 @@ const UNANSWERED = { ok: null, summary: "", duration_ms: null, error: null };
 /** A run before its first event. `status` is "running", "waiting", or how it ended. */
 export function newRun() {
   const judged = { support_status: null, method: "", answer_confidence: null, answer_status: null };
-  const grounds = { ...judged, citations: [], closest: [], block: null, ending: "" };
+  const grounds = { ...judged, citations: [], closest: [], block: null, verification: null, ending: "" };
   const steps = { degraded: [], usage: {}, tool_calls: [], approvals: [], parked: null, error: null, coverage: null };
   return { run_id: "", thread_id: null, status: "", answer: "", ...grounds, ...steps };
 }
@@ -25,6 +25,8 @@ export function addEvent(run, { event, data }) {
     tool: () => run.tool_calls.push({ ...own, ...UNANSWERED }),
     tool_result: () => answerCall(run, own),
     approval: () => ask(run, own),
+    claim: () => judge(run, own),
+    verification: () => (run.verification = own),
     answer: () => answer(run, own),
     usage: () => (run.usage = own),
     error: () => (run.error = own),
@@ -51,10 +53,18 @@ function ask(run, own) {
   run.approvals = own.decision === "pending" ? [...others, asked] : others;
 }
 
+// While the answer is written there are only verdicts on its first claims, each with its index.
+function judge(run, { index, verdict }) {
+  const others = (run.verification?.sentences ?? []).filter((each) => each.index !== index);
+  const sentences = [...others, { ...verdict, index }].sort((one, other) => (one.index ?? 0) - (other.index ?? 0));
+  run.verification = { sentences };
+}
+
 function answer(run, own) {
   const grounds = ["citations", "support_status", "method", "answer_confidence", "answer_status", "closest", "block", "ending"];
   for (const name of grounds) if (name in own) run[name] = own[name];
   run.answer = own.text;
+  run.verification = own.verification ?? null;
   run.coverage = own.coverage || run.coverage;
 }
 

@@ -77,6 +77,7 @@ def _run_request(message: ToolChatRequest, collection_ids: Sequence[str], idempo
         model_credentials=message.model.brought() if message.model else None,
         tools=None if message.tools is None else pb.ToolSelection(names=message.tools),
         memory=message.memory,
+        verify=message.verify or "",
     )
 
 

@@ -48,6 +48,7 @@ async def ask(
             idempotency_key=idempotency_key or "",
             budgets=request.budgets.asked(),
             model_credentials=request.model.brought() if request.model else None,
+            verify=request.verify or "",
         ),
     )
     if EVENT_STREAM in accept.lower():
@@ -122,6 +123,7 @@ async def chat(
             idempotency_key=idempotency_key or "",
             budgets=request.budgets.asked(),
             model_credentials=request.model.brought() if request.model else None,
+            verify=request.verify or "",
         ),
     )
     if not wants_json(http.headers):

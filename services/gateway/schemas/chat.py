@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from services.gateway.schemas.events import ToolError
 from services.gateway.schemas.fields import CollectionId, Question, RequestBody, ThreadId, ToolName
 from services.gateway.schemas.models import BroughtModel
-from services.gateway.schemas.runs import QaResponse, ToolBudgets
+from services.gateway.schemas.runs import VERIFY, QaResponse, ToolBudgets, Verify
 from services.gateway.schemas.times import Moment
 
 
@@ -24,6 +24,7 @@ class ToolChatRequest(RequestBody):
     collection_ids: Annotated[list[CollectionId], Field(min_length=1, max_length=64)] | None = Field(
         default=None, description="Collections that tools may read; null means all."
     )
+    verify: Verify | None = Field(default=None, description=VERIFY)
     budgets: ToolBudgets = Field(default_factory=ToolBudgets, description="Limits.")
     memory: Literal["auto"] = Field(default="auto", description="How what is remembered of the user is used.")
     model: BroughtModel | None = Field(default=None, description="Your own model; null means the installation's.")

@@ -5,7 +5,15 @@ from typing import Annotated, Any, Literal
 from groundwork.orchestrator.v1 import orchestrator_pb2 as pb
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
-from services.gateway.schemas.events import AnswerStatus, Citation, Coverage, RunStatus, SupportStatus, Usage
+from services.gateway.schemas.events import (
+    AnswerStatus,
+    Citation,
+    Coverage,
+    RunStatus,
+    SupportStatus,
+    Usage,
+    Verification,
+)
 from services.gateway.schemas.fields import (
     WHOLE,
     CollectionIds,
@@ -20,6 +28,12 @@ from services.gateway.schemas.fields import (
 from services.gateway.schemas.models import BroughtModel
 from services.gateway.schemas.search import Degradation, MetadataFilters, end_of, start_of
 from services.gateway.schemas.times import Moment
+
+Verify = Literal["mark", "remove", "off"]
+VERIFY = (
+    "What becomes of a claim that its sources do not carry: `mark` (it loses its citation), `remove` (its sentence is left out), "
+    "or `off` (nothing is checked). Null means the service's setting."
+)
 
 
 class AskedBudgets(RequestBody):
@@ -83,6 +97,7 @@ class QaRequest(RequestBody):
     collection_ids: CollectionIds = Field(default=["default"])
     document_ids: DocumentIds = Field(default_factory=list)
     top_k: Evidence = 0
+    verify: Verify | None = Field(default=None, description=VERIFY)
     budgets: AskedBudgets = Field(default_factory=AskedBudgets, description="Limits.")
     model: BroughtModel | None = Field(default=None, description="Your own model; null means the installation's.")
 
@@ -100,6 +115,7 @@ class ChatRequest(RequestBody):
     mode: ListedName = Field(default="grounded", description="How it is answered; the modes are in GET /v1/agents.")
     document_ids: DocumentIds = Field(default_factory=list)
     top_k: Evidence = 0
+    verify: Verify | None = Field(default=None, description=VERIFY)
     budgets: AskedBudgets = Field(default_factory=AskedBudgets, description="Limits.")
     model: BroughtModel | None = Field(default=None, description="Your own model; null means the installation's.")
 
@@ -109,8 +125,8 @@ class _Grounds(BaseModel):
 
     citations: list[Citation] = Field(description="One quote a mark, in order of appearance.")
     support_status: SupportStatus | None = Field(
-        description="Whether its sources carry the text. Of a quoted answer they do, word for word; whether it answers is "
-        "in `answer_status`."
+        description="Whether its sources carry the text, as far as `verification.checked_by` can tell. Of a quoted answer they do, "
+        "word for word; whether it answers is in `answer_status`."
     )
     answer_confidence: float | None = Field(
         default=None,
@@ -122,6 +138,10 @@ class _Grounds(BaseModel):
     )
     closest: list[Citation] = Field(
         default_factory=list, description="Of a refusal: the passages that came closest, best first, at most three."
+    )
+    verification: Verification | None = Field(
+        default=None,
+        description="What was checked: a verdict a claim, and by whom. Null where there was nothing to check.",
     )
     method: str = Field(description="`model` or `extractive`.")
     block: dict[str, Any] | None = Field(default=None, description="A structured block, when the agent makes one.")

@@ -1,11 +1,19 @@
-"""Sentence scores from the model server."""
+"""What the model server says: scores of sentences, and judgements of claims."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
 
 from groundwork.reranker.v1 import reranker_pb2 as pb
 from groundwork.reranker.v1 import reranker_pb2_grpc as rpc
 
 from kit.rpc.channel import Channel
+from services.orchestrator.log.events import CheckedBy
+from services.orchestrator.verification.judges import JudgedClaim, JudgedPassage, Judgement
+from services.orchestrator.verification.verdicts import Verdict, supporting
+
+_LIKELY = 0.5
+"""Probability from which on a claim counts as carried: what the judge's figures are measured with (evals/claims)."""
+_SHORT_CLAIM_WORDS = 3
+"""A claim of so few words means little without its question."""
 
 
 class RerankerSentenceScorer:
@@ -19,3 +27,50 @@ class RerankerSentenceScorer:
         request = pb.RerankRequest(query_text=question, passages=sentences)
         response = await self._stub.Rerank(request, timeout=self._timeout_s)
         return tuple(response.scores)
+
+
+class ModelServerJudge:
+    """ClaimJudge over the JudgeClaims call. The server names its judge."""
+
+    is_there = True
+    is_quick = True
+    asks_model = False
+
+    def __init__(self, channel: Channel, *, timeout_s: float) -> None:
+        self._stub = rpc.RerankerServiceStub(channel)
+        self._timeout_s = timeout_s
+
+    async def judge(
+        self, question: str, claims: Sequence[JudgedClaim], passages: Sequence[JudgedPassage]
+    ) -> AsyncGenerator[tuple[int, Judgement], None]:
+        request = pb.JudgeClaimsRequest(
+            passages=[pb.JudgedPassage(text=each.text, heading=each.heading) for each in passages],
+            claims=[pb.JudgedClaim(text=_read(each, question), passages=each.passages) for each in claims],
+        )
+        response = await self._stub.JudgeClaims(request, timeout=self._timeout_s)
+        checked_by = CheckedBy(
+            response.judge,
+            response.measured,
+            response.false_passed if response.HasField("false_passed") else None,
+            response.true_failed if response.HasField("true_failed") else None,
+            response.claims,
+        )
+        for position, verdict in enumerate(response.verdicts):
+            yield position, _judgement(verdict, checked_by)
+
+
+def _read(claim: JudgedClaim, question: str) -> str:
+    """The claim as it can be understood by itself."""
+    return claim.text if len(claim.text.split()) > _SHORT_CLAIM_WORDS else f"{question} {claim.text}".strip()
+
+
+def _judgement(verdict: pb.ClaimVerdict, checked_by: CheckedBy) -> Judgement:
+    is_carried = verdict.probability >= _LIKELY
+    return Judgement(
+        supporting(checked_by) if is_carried else Verdict.NOT_FOUND,
+        checked_by,
+        verdict.probability,
+        verdict.passage if is_carried else None,
+        verdict.start if is_carried else 0,
+        verdict.end if is_carried else 0,
+    )

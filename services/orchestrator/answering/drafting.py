@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kit.errors import GroundworkError
-from kit.grounding import Judge
 from kit.language.anaphora import starts_with_anaphor
 from kit.language.question_language import Languages
 from kit.language.terms import tokens
@@ -16,7 +15,15 @@ from services.orchestrator.answering import extractive
 from services.orchestrator.answering.citations import cited_numbers, finished_part
 from services.orchestrator.answering.extractive import ExtractiveSettings, Passage
 from services.orchestrator.answering.generation import Generator, Listener
-from services.orchestrator.answering.quotes import Quote, Quoted, citation, citations_of, number_quotes, renumbered
+from services.orchestrator.answering.quotes import (
+    Quote,
+    Quoted,
+    citation,
+    citations_of,
+    number_quotes,
+    placed,
+    placed_quotes,
+)
 from services.orchestrator.answering.refusals import refusal
 from services.orchestrator.log.events import (
     Answer,
@@ -32,7 +39,8 @@ from services.orchestrator.log.journal import Journal
 from services.orchestrator.log.screen import LONGEST_PIECE_CHARS, Screen
 from services.orchestrator.models import Turn
 from services.orchestrator.ports import SentenceScorer
-from services.orchestrator.verification import attribute, verify, verify_quotes
+from services.orchestrator.verification.checking import AnswerCheck, CheckedAnswer, Checking
+from services.orchestrator.verification.quoting import verify_quotes
 from services.orchestrator.without_model.wording import wording
 
 MODEL, EXTRACTIVE = "model", "extractive"
@@ -48,6 +56,10 @@ _ENDINGS = {
 }
 """What is said of an answer that is not whole."""
 _UNSUPPORTED = Degradation("llm", "UNSUPPORTED_ANSWER", "Nothing the model wrote is carried by the documents.")
+
+_NOTHING_CLAIMED = Verification((), 0.0, 0.0, SupportStatus.INSUFFICIENT)
+"""Of a model that was asked for an answer from documents and says nothing of them."""
+_ALL_CARRIED = (SupportStatus.SUPPORTED, SupportStatus.SIMILAR_WORDING)
 
 _LIKELY, _UNCERTAIN = 0.75, 0.5
 """Calibrated probabilities from which on an answer is called likely, and uncertain."""
@@ -82,9 +94,16 @@ class Question:
     meter: Meter = field(default_factory=Meter, compare=False)
     """What the model has cost so far, for who asks the drafter outside of a run, which has its own (steps.usage.Metered)."""
 
+    check: AnswerCheck = field(default_factory=AnswerCheck, compare=False)
+    """How what a model writes is checked."""
+
     @property
     def whole(self) -> str:
         return self.stands_alone or self.text
+
+    def checking(self, journal: Journal) -> Checking:
+        """The check of an answer to it."""
+        return Checking(self.check, self.text, self.evidence, journal)
 
 
 def _tuples(citations: Sequence[Citation]) -> tuple[Citation, ...]:
@@ -93,6 +112,11 @@ def _tuples(citations: Sequence[Citation]) -> tuple[Citation, ...]:
         replace(each, bounding_boxes=tuple(each.bounding_boxes), heading_path=tuple(each.heading_path))
         for each in citations
     )
+
+
+def _with_tuples(verification: Verification) -> Verification:
+    sentences = tuple(replace(each, citations=tuple(each.citations)) for each in verification.sentences)
+    return replace(verification, sentences=sentences)
 
 
 @dataclass(frozen=True)
@@ -129,6 +153,7 @@ class Draft:
             answer_confidence=self.answer_confidence,
             answer_status=self.answer_status,
             closest=_tuples(self.closest),
+            verification=self.verification and _with_tuples(self.verification),
         )
 
     @property
@@ -180,8 +205,8 @@ class Drafter:
         """A text that a model has written with the evidence before it, judged. When it cites passages and none of them carries
         anything of it, the documents are quoted instead, if they answer the question."""
         screen = Screen(journal)
-        draft = await self._judged(text, question)
-        if cited_numbers(draft.text) and not draft.carries_something and draft.verification is not None:
+        draft = await self._drafted(await question.checking(journal).check(text), question)
+        if cited_numbers(text) and not draft.carries_something and draft.verification is not None:
             quoted = await self._extract(question, journal, screen)
             instead = "" if quoted.is_refusal else " Quoting the documents instead."
             await journal.write(Thinking("verify", f"{_UNSUPPORTED.message}{instead}", _UNSUPPORTED))
@@ -193,7 +218,7 @@ class Drafter:
         if self.generator is None or not self.model_name or not question.evidence:
             return await self._extract(question, journal, screen)
         try:
-            draft = await self._generate(self.generator, question, journal, screen)
+            draft = await self._generate(self.generator, question, journal)
         except GroundworkError as error:
             return await self._fallen_back(error, question, journal, screen)
         if draft.is_refusal or draft.carries_something:
@@ -201,7 +226,7 @@ class Drafter:
         await journal.write(Thinking("verify", f"{_UNSUPPORTED.message} Quoting the documents instead.", _UNSUPPORTED))
         return await self._extract(question, journal, screen)
 
-    async def _generate(self, generator: Generator, question: Question, journal: Journal, screen: Screen) -> Draft:
+    async def _generate(self, generator: Generator, question: Question, journal: Journal) -> Draft:
         async def show_thought(text: str) -> None:
             for start in range(0, len(text) if question.shows_thinking else 0, LONGEST_PIECE_CHARS):
                 await journal.write(Thinking("reason", text[start : start + LONGEST_PIECE_CHARS]))
@@ -209,38 +234,40 @@ class Drafter:
         async def tell_of_restart(restart: Restart) -> None:
             await journal.write(restarted(restart))
 
-        generated = await generator.write(
-            question.text,
-            question.history,
-            question.evidence,
-            screen,
-            max_tokens=question.answer_tokens,
-            meter=question.meter,
-            listener=Listener(show_thought, tell_of_restart),
-            prompt=question.prompt,
-        )
+        checking = question.checking(journal)
+        async with checking.listening():
+            generated = await generator.write(
+                question.text,
+                question.history,
+                question.evidence,
+                Screen(journal, checking.hear),
+                max_tokens=question.answer_tokens,
+                meter=question.meter,
+                listener=Listener(show_thought, tell_of_restart),
+                prompt=question.prompt,
+            )
         if generated.is_refusal and generated.reason.is_whole:
             return await self._refused(question, MODEL)
         if generated.invented_citations:
             text = f"{generated.invented_citations} citation(s) of sources that do not exist were removed."
             await journal.write(Thinking("verify", text, Degradation("llm", "INVENTED_CITATION", text)))
-        judge = Judge(question.evidence, question.text)
-        text = attribute(await finished_text(generated.text, generated.reason, journal), judge)
-        return _as_far_as_it_got(await self._checked(text, verify(text, judge), question), generated.reason)
+        text = await finished_text(generated.text, generated.reason, journal)
+        checked = await checking.check(text)
+        draft = await self._drafted(replace(checked, verification=checked.verification or _NOTHING_CLAIMED), question)
+        return _as_far_as_it_got(draft, generated.reason)
 
     async def _fallen_back(self, error: GroundworkError, question: Question, journal: Journal, screen: Screen) -> Draft:
         """The answer of a model that has failed: quotes, or what it had written where no quote answers."""
         found = await self._quotes(question)
-        kept = None if found.answerable else await self._kept(journal.progress.shown, question)
+        kept = None if found.answerable else await self._kept(journal, question)
         said = "Quoting the documents instead." if kept is None else "Keeping what it had written until then."
         await journal.write(degraded("answer", "llm", error, said))
         return kept or await self._show_quotes(found, question, journal, screen)
 
-    async def _kept(self, shown: str, question: Question) -> Draft | None:
+    async def _kept(self, journal: Journal, question: Question) -> Draft | None:
         """The finished sentences of an answer that goes no further; None where the documents carry none of them."""
-        judge = Judge(question.evidence, question.text)
-        text = attribute(finished_part(shown), judge)
-        draft = await self._checked(text, verify(text, judge), question)
+        checked = await question.checking(journal).check(finished_part(journal.progress.shown))
+        draft = await self._drafted(checked, question)
         return _as_far_as_it_got(draft, FinishReason.INCOMPLETE) if draft.carries_something else None
 
     async def _extract(self, question: Question, journal: Journal, screen: Screen) -> Draft:
@@ -299,32 +326,27 @@ class Drafter:
             answer_confidence=found.confidence if quotes else None,
         )
 
-    async def _judged(self, text: str, question: Question) -> Draft:
-        """With a mark behind each claim that a passage carries. A text that claims nothing is not judged."""
-        judge = Judge(question.evidence, question.text)
-        text = attribute(text, judge)
-        verification = verify(text, judge)
-        if verification.sentences:
-            return await self._checked(text, verification, question)
-        quoted = number_quotes(text, question.evidence)
-        return Draft(quoted.text, MODEL, None, None, quoted.citations)
-
-    async def _checked(self, text: str, verification: Verification, question: Question) -> Draft:
-        """A model's answer: each sentence against its own citations, and the whole against the question."""
-        quoted = number_quotes(text, question.evidence)
-        sure = await self._confidence(quoted, question)
-        sure = None if sure is None else round(sure * verification.citation_coverage, 3)
+    async def _drafted(self, checked: CheckedAnswer, question: Question) -> Draft:
+        """A model's answer after its check. One that claims nothing is not judged."""
+        quoted = number_quotes(checked.text, checked.evidence, checked.spans)
+        if checked.verification is None:
+            return Draft(quoted.text, MODEL, None, None, quoted.citations)
+        sure = await self._confidence(quoted, question, checked)
         status = None if sure is None else answer_status(sure)
-        verification = replace(renumbered(verification, quoted), answer_confidence=sure, answer_status=status)
+        verification = replace(placed(checked.verification, quoted.text), answer_confidence=sure, answer_status=status)
         return Draft(
             quoted.text, MODEL, verification, verification.support_status, quoted.citations, answer_confidence=sure
         )
 
-    async def _confidence(self, quoted: Quoted, question: Question) -> float | None:
-        """How likely what the text cites answers the question; None for a text that cites nothing."""
+    async def _confidence(self, quoted: Quoted, question: Question, checked: CheckedAnswer) -> float | None:
+        """How likely what the text cites answers the question; None for a text that cites nothing, or was not checked."""
+        verification = checked.verification
+        if verification is None or not verification.sentences:
+            return None
         quotes = [(quoted.sources[each.number], each.quote_start, each.quote_end) for each in quoted.citations]
-        passages = [passage_of(source) for source in question.evidence]
-        return await extractive.confidence_in(question.whole, passages, quotes, self._scorer, self._extractive_settings)
+        passages = [passage_of(source) for source in checked.evidence]
+        sure = await extractive.confidence_in(question.whole, passages, quotes, self._scorer, self._extractive_settings)
+        return None if sure is None else round(sure * verification.citation_coverage, 3)
 
 
 async def finished_text(text: str, reason: FinishReason, journal: Journal) -> str:
@@ -341,7 +363,7 @@ async def finished_text(text: str, reason: FinishReason, journal: Journal) -> st
 
 def _as_far_as_it_got(draft: Draft, reason: FinishReason) -> Draft:
     """An answer that is not whole may be true in each of its sentences, and is not supported as a whole."""
-    if reason.is_whole or draft.support_status is not SupportStatus.SUPPORTED or draft.verification is None:
+    if reason.is_whole or draft.support_status not in _ALL_CARRIED or draft.verification is None:
         return draft
     verification = replace(draft.verification, support_status=SupportStatus.PARTIAL)
     return replace(draft, verification=verification, support_status=SupportStatus.PARTIAL)
@@ -355,7 +377,7 @@ def _quoted(text: str, found: extractive.ExtractiveAnswer, evidence: Sequence[Ev
         for number, each in enumerate(found.sentences, start=1)
     )
     verification = replace(
-        verify_quotes([each.text for each in found.sentences], citations),
+        placed_quotes(verify_quotes([each.text for each in found.sentences], citations), text),
         answer_confidence=found.confidence,
         answer_status=answer_status(found.confidence),
     )

@@ -4,16 +4,21 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 
-from kit.grounding import content_terms
+from kit.grounding import Terms, content_terms
 from kit.language.sentences import split_units
 from services.orchestrator.answering.citations import cited_sentences
-from services.orchestrator.log.events import Citation, Evidence, Verification
+from services.orchestrator.log.events import Citation, Evidence, SentenceVerdict, Verification
+from services.orchestrator.verification.claims import split_claims
 
 _MARK = re.compile(r"\[(\d{1,9})\]")
 _MARKS_ON_A_LINE_OF_THEIR_OWN = re.compile(r"[ \t]*\n\s*((?:\[\d{1,9}\][ \t]*)+)(?=\n|$)")
 _LEAST_CLAIM_TERMS = 2
 """What stands before a mark within a sentence is a claim of its own from this many content words on."""
+
+
+NO_SPANS: Mapping[tuple[int, str], tuple[int, int]] = {}
 
 
 @dataclass(frozen=True)
@@ -36,18 +41,22 @@ class Quoted:
     """Number of a citation → number of its passage in the evidence set."""
 
 
-def number_quotes(answer: str, evidence: Sequence[Evidence]) -> Quoted:
-    """The answer, whose marks are numbers of passages, with one number a quote. Marks of unknown passages are taken out."""
+def number_quotes(
+    answer: str, evidence: Sequence[Evidence], spans: Mapping[tuple[int, str], tuple[int, int]] = NO_SPANS
+) -> Quoted:
+    """The answer, whose marks are numbers of passages, with one number a quote. Marks of unknown passages are taken out. `spans`:
+    the words that carry a claim, by passage and claim, where a judge has named them."""
+    terms = cache(content_terms)
     answer = _MARKS_ON_A_LINE_OF_THEIR_OWN.sub(lambda match: f" {match[1].rstrip()}", answer)
     by_number = {source.number: source for source in evidence}
     numbers: dict[Quote, int] = {}
     pieces: list[str] = []
     done = 0
-    for start, end, source, claim in _marks(answer):
+    for start, end, source, claim in _marks(answer, terms):
         pieces.append(answer[done:start].rstrip(" ") if source not in by_number else answer[done:start])
         done = end
         if source in by_number:
-            quote = Quote(source, *closest_words(by_number[source].text, claim))
+            quote = Quote(source, *(spans.get((source, claim)) or closest_words(by_number[source].text, claim, terms)))
             pieces.append(f"[{numbers.setdefault(quote, len(numbers) + 1)}]")
     text = "".join([*pieces, answer[done:]])
     return Quoted(text, citations_of(numbers, evidence), {number: quote.source for quote, number in numbers.items()})
@@ -74,39 +83,58 @@ def citation(source: Evidence, quote: Quote, number: int) -> Citation:
     )
 
 
-def renumbered(verification: Verification, quoted: Quoted) -> Verification:
-    """The verdicts with the numbers that stand in the text."""
-    left = list(cited_sentences(quoted.text))
+def placed(verification: Verification, text: str) -> Verification:
+    """The verdicts with the places and the citation numbers that their claims have in the text."""
+    left = split_claims(text)
     sentences = []
     for verdict in verification.sentences:
-        index = next((i for i, each in enumerate(left) if each.text == verdict.sentence), None)
-        own = left.pop(index).numbers if index is not None else ()
-        sentences.append(replace(verdict, citations=own))
+        index = (
+            None if verdict.removed else next((i for i, each in enumerate(left) if each.text == verdict.sentence), None)
+        )
+        if index is None:
+            sentences.append(replace(verdict, citations=()))
+            continue
+        claim = left.pop(index)
+        numbers = claim.numbers if verdict.citations else ()
+        sentences.append(replace(verdict, citations=numbers, start=claim.start, end=claim.end))
     return replace(verification, sentences=tuple(sentences))
 
 
-def _marks(answer: str) -> Iterator[tuple[int, int, int, str]]:
+def placed_quotes(verification: Verification, text: str) -> Verification:
+    """The verdicts on quotes with the places that they have in the text, which is made of them in their order."""
+    sentences: list[SentenceVerdict] = []
+    done = 0
+    for verdict in verification.sentences:
+        if (start := text.find(verdict.sentence, done)) >= 0:
+            done = start + len(verdict.sentence)
+            sentences.append(replace(verdict, start=start, end=done))
+        else:
+            sentences.append(verdict)
+    return replace(verification, sentences=tuple(sentences))
+
+
+def _marks(answer: str, terms: Terms) -> Iterator[tuple[int, int, int, str]]:
     """Each mark's span, its number and the words that it stands behind."""
     for sentence in cited_sentences(answer):
         since = sentence.start
         claim = sentence.text
         for match in _MARK.finditer(answer, sentence.start, sentence.stop):
             before = _MARK.sub("", answer[since : match.start()]).strip()
-            if len(content_terms(before).content) >= _LEAST_CLAIM_TERMS:
+            if len(terms(before).content) >= _LEAST_CLAIM_TERMS:
                 claim = before
             since = match.end()
             yield match.start(), match.end(), int(match[1]), claim
 
 
-def closest_words(passage: str, claim: str) -> tuple[int, int]:
+def closest_words(passage: str, claim: str, terms: Terms = content_terms) -> tuple[int, int]:
     """Where the claim stands in the passage, white space apart; else the unit that shares most of its words; (0, 0), the whole
     passage, when none shares any."""
     if words := claim.split():
         found = re.search(r"\s+".join(map(re.escape, words)), passage)
         if found:
             return found.span()
-    wanted = content_terms(claim).content
-    shared = [(len(wanted & content_terms(unit.text).content), unit) for unit in split_units(passage)]
+    wanted = terms(claim).content
+    shared = [(len(wanted & terms(unit.text).content), unit) for unit in split_units(passage)]
     most = max((count for count, _ in shared), default=0)
     if most == 0:
         return 0, 0

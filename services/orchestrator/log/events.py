@@ -35,6 +35,8 @@ class SupportStatus(Enum):
     INSUFFICIENT = "insufficient"
     UNAVAILABLE = "unavailable"
     UNKNOWN = "unknown"
+    SIMILAR_WORDING = "similar_wording"
+    """Every claim is worded like its citations, by a judge that may not say more."""
 
 
 class AnswerStatus(Enum):
@@ -243,11 +245,53 @@ class Token(Payload):
 
 
 @dataclass(frozen=True)
+class CheckedBy:
+    """Who has judged a claim, and how often that judge is wrong."""
+
+    name: str
+    measured: bool = False
+    """Whether its error was measured and is small enough for it to say that a source supports a claim."""
+    false_passed: float | None = None
+    true_failed: float | None = None
+    claims: int = 0
+
+
+@dataclass(frozen=True)
+class DecidingSpan:
+    """The words of a passage that decide about a claim."""
+
+    document_id: str
+    document_name: str
+    chunk_id: str
+    start: int
+    end: int
+    text: str
+
+
+@dataclass(frozen=True)
 class SentenceVerdict:
+    """The verdict on one claim; `start` and `end` are its place in the answer."""
+
     sentence: str
     verdict: str
     citations: Sequence[int]
     score: float
+    is_action: bool = False
+    start: int = 0
+    end: int = 0
+    span: DecidingSpan | None = None
+    probability: float | None = None
+    checked_by: CheckedBy | None = None
+    searched: bool = False
+    removed: bool = False
+
+
+@dataclass(frozen=True)
+class ClaimChecked(Payload):
+    """A claim was checked. A later one of the same index replaces it."""
+
+    index: int
+    verdict: SentenceVerdict
 
 
 @dataclass(frozen=True)
@@ -255,9 +299,13 @@ class Verification(Payload):
     sentences: Sequence[SentenceVerdict]
     citation_precision: float
     citation_coverage: float
-    support_status: SupportStatus
+    support_status: SupportStatus | None
+    """None: nothing was judged."""
     answer_confidence: float | None = None
     answer_status: AnswerStatus | None = None
+    checked_by: CheckedBy | None = None
+    verify: str = ""
+    removed: int = 0
 
 
 @dataclass(frozen=True)
@@ -292,6 +340,8 @@ class Answer(Payload):
     coverage: Coverage | None = None
     ending: str = ""
     """How a research run ended: an `AnswerEnding`."""
+    verification: Verification | None = None
+    """What was checked, claim by claim."""
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 screen works out the piece that gets there from what is already in the log, so that a stream goes on smoothly through a
 take-over and is replaced where a fallback says something else."""
 
+from collections.abc import Callable
 from itertools import takewhile
 
 from services.orchestrator.log.events import Token
@@ -14,16 +15,20 @@ LONGEST_PIECE_CHARS = 100_000
 class Screen:
     """Writes token events so that the shown text becomes the wanted one."""
 
-    def __init__(self, journal: Journal) -> None:
+    def __init__(self, journal: Journal, heard: Callable[[str], None] = lambda _: None) -> None:
+        """`heard` is told what the answer reads so far."""
         self._journal = journal
+        self._heard = heard
 
     async def show(self, text: str) -> None:
         """The answer reads `text` so far. Nothing is taken back while `text` still agrees with what was shown."""
+        self._heard(text)
         if not self._journal.progress.shown.startswith(text):
             await self.settle(text)
 
     async def settle(self, text: str) -> None:
         """The answer reads `text`, and no more."""
+        self._heard(text)
         shown = self._journal.progress.shown
         if shown == text:
             return

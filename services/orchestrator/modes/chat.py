@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 
-from kit.grounding import let_go_of_texts
 from kit.llm import Operation
 from services.orchestrator.answering.drafting import (
     degraded,
@@ -55,7 +54,7 @@ class Chat(Mode):
         self._limits = limits
         self._by_tools = ToolAnswers(services, limits)
         generator = Generator(services.model, held=services.held)
-        self._proactive = Proactive(services.tools, services.sources, services.drafter, generator)
+        self._proactive = Proactive(services.tools, services.sources, services.drafter, generator, services.checks)
         self._agentic = 0
 
     @contextmanager
@@ -88,22 +87,19 @@ class Chat(Mode):
         first = Plan(Route.TOOLS.value, ()) if by_loop else plan_for(asked.question, history, asked.tools)
         plan = await run.once("plan", partial(just, first), Plan, is_last_resort=True)
         took_all_time = False
-        try:
-            if plan.route == Route.TOOLS.value:
-                try:
-                    return await self._by_tools.answer(asked, toolbox)
-                except (ToolsNotSupported, NoFirstWord) as error:
-                    part = "tools" if isinstance(error, ToolsNotSupported) else "llm"
-                    await run.say(degraded("plan", part, error, "Going by the words of the message instead."))
-                    by_words = plan_for(asked.question, history, asked.tools)
-                    plan = await run.once("replan", partial(just, by_words), Plan, is_last_resort=True)
-                    took_all_time = self._by_tools.took_all_time(run, error.reason)
-            answer = await self._proactive.answer(asked, plan)
-            if took_all_time:
-                await tell_time_is_up(run.journal)
-            return answer
-        finally:
-            let_go_of_texts()
+        if plan.route == Route.TOOLS.value:
+            try:
+                return await self._by_tools.answer(asked, toolbox)
+            except (ToolsNotSupported, NoFirstWord) as error:
+                part = "tools" if isinstance(error, ToolsNotSupported) else "llm"
+                await run.say(degraded("plan", part, error, "Going by the words of the message instead."))
+                by_words = plan_for(asked.question, history, asked.tools)
+                plan = await run.once("replan", partial(just, by_words), Plan, is_last_resort=True)
+                took_all_time = self._by_tools.took_all_time(run, error.reason)
+        answer = await self._proactive.answer(asked, plan)
+        if took_all_time:
+            await tell_time_is_up(run.journal)
+        return answer
 
 
 def build_mode(services: ModeServices, settings: OrchestratorSettings) -> Mode:

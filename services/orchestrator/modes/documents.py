@@ -5,7 +5,6 @@ from functools import partial
 
 from kit import deadline
 from kit.errors import DeadlineExceeded, Internal, ResourceExhausted, Unavailable
-from kit.grounding import let_go_of_texts
 from services.orchestrator.agent import Agent, Searching
 from services.orchestrator.answering.drafting import EXTRACTIVE, Draft, degraded
 from services.orchestrator.answering.refusals import SEARCH_DOWN
@@ -47,6 +46,7 @@ class DocumentAnswers:
         self._threads = services.threads
         self._sources = services.sources
         self._drafter = services.drafter
+        self._checks = services.checks
         self._limits = limits
 
     async def answer(self, run: Run, record: RunRecord, agent: Agent = PLAIN, *, within: str = "") -> Answer:
@@ -61,15 +61,13 @@ class DocumentAnswers:
         if retrieval is None:
             await Screen(run.journal).settle(SEARCH_DOWN)
             return Answer(SEARCH_DOWN, (), SupportStatus.UNAVAILABLE, EXTRACTIVE)
-        try:
-            draft = await run.once(
-                f"{within}draft",
-                partial(write_draft, run, self._drafter, record.request.question, history, retrieval, agent),
-                Draft,
-                show=checked,
-            )
-        finally:
-            let_go_of_texts()
+        check = self._checks.of(run, record, retrieval.evidence)
+        draft = await run.once(
+            f"{within}draft",
+            partial(write_draft, run, self._drafter, record.request.question, history, retrieval, check, agent),
+            Draft,
+            show=checked,
+        )
         return answer_of(draft, retrieval.evidence)
 
     async def _greeted(self, run: Run, question: str) -> Answer:

@@ -11,6 +11,9 @@ from services.orchestrator.log.events import Answer, Evidence, Payload, Retrieva
 from services.orchestrator.models import Turn
 from services.orchestrator.modes.agent_drafts import write_own_draft
 from services.orchestrator.steps.run import Run
+from services.orchestrator.verification.actions import claimed_action
+from services.orchestrator.verification.checking import AnswerCheck
+from services.orchestrator.verification.claims import split_claims
 from services.orchestrator.without_model.followups import stand_alone
 
 PLAIN = Agent("Answers as it is done without an agent.")
@@ -22,6 +25,7 @@ async def write_draft(
     question: str,
     history: Sequence[Turn],
     retrieval: Retrieval,
+    check: AnswerCheck,
     agent: Agent = PLAIN,
 ) -> Draft:
     """Streams the answer of the agent to the question. A run that may not use a model any more is answered without, and told so."""
@@ -34,6 +38,7 @@ async def write_draft(
         retrieval.degraded,
         prompt=agent.prompt,
         stands_alone=stand_alone(question, history),
+        check=check,
     )
     if agent.output is not None or (agent.without_model is not None and not affordable.model_name):
         return await write_own_draft(run, affordable, agent, asked)
@@ -57,6 +62,11 @@ def answer_of(draft: Draft, evidence: Sequence[Evidence]) -> Answer:
 def checked(draft: Draft) -> Payload:
     """The event that records a draft."""
     return draft.verification or Thinking("verify", "There is no claim to check.")
+
+
+def speaks_of_actions(text: str) -> bool:
+    """Whether an answer without sources says that something was done, which can be checked all the same."""
+    return any(claimed_action(claim.text, is_cited=False) for claim in split_claims(text))
 
 
 async def _affordable(run: Run, drafter: Drafter) -> Drafter:

@@ -3,7 +3,6 @@
 from dataclasses import replace
 from functools import partial
 
-from kit.grounding import let_go_of_texts
 from services.orchestrator.agent import Agent
 from services.orchestrator.answering.drafting import degraded
 from services.orchestrator.log.events import AgentChosen, Answer, Budgets, Degradation, RunMode, Thinking
@@ -67,8 +66,6 @@ class Grounded(Mode):
             part = "tools" if isinstance(error, ToolsNotSupported) else "llm"
             await run.say(degraded("plan", part, error, "Searching the documents instead."))
             return None
-        finally:
-            let_go_of_texts()
 
     async def _instead(self, run: Run, chosen: AgentChosen) -> Agent:
         """The default, for a run that began where there was an agent that this process does not have."""

@@ -3,7 +3,7 @@ registers it. The frame around every mode, from the first event of a run to the 
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from kit.llm import LanguageModel
@@ -11,6 +11,7 @@ from services.orchestrator.answering.drafting import Drafter
 from services.orchestrator.log.events import Answer, Budgets, RunMode
 from services.orchestrator.models import RunRecord
 from services.orchestrator.modes.agents import Agents
+from services.orchestrator.modes.checks import Checks
 from services.orchestrator.modes.threads import Threads
 from services.orchestrator.ports import RunSources, Searcher, SentenceScorer, Tools
 from services.orchestrator.steps.run import Run
@@ -37,6 +38,9 @@ class ModeServices:
 
     held: Callable[[], AbstractContextManager[None]] = nullcontext
     """Within it the model stays the same one."""
+
+    checks: Checks = field(default_factory=Checks)
+    """How answers are checked."""
 
 
 class Mode(Protocol):

@@ -10,9 +10,9 @@ from typing import Any
 from kit.llm import ModelRejected, ModelUnavailable, Restart
 from services.orchestrator.answering.drafting import (
     EXTRACTIVE,
-    MODEL,
     Draft,
     Drafter,
+    Question,
     degraded,
     finished_text,
     restarted,
@@ -20,9 +20,19 @@ from services.orchestrator.answering.drafting import (
 from services.orchestrator.answering.generation import Generator, Listener
 from services.orchestrator.answering.refusals import SEARCH_DOWN
 from services.orchestrator.errors import BudgetSpent, QuestionTooLong, ReadOnlyRun
-from services.orchestrator.log.events import Answer, Degradation, Evidence, Plan, Retrieval, SupportStatus, Thinking
+from services.orchestrator.log.events import (
+    Answer,
+    Degradation,
+    Evidence,
+    Payload,
+    Plan,
+    Retrieval,
+    SupportStatus,
+    Thinking,
+)
 from services.orchestrator.log.screen import Screen
 from services.orchestrator.models import RunRecord, Tool, Turn
+from services.orchestrator.modes.checks import Checks
 from services.orchestrator.modes.drafts import answer_of, answer_tokens, checked, write_draft
 from services.orchestrator.modes.threads import forgotten_documents
 from services.orchestrator.ports import RunSources, Tools
@@ -74,8 +84,11 @@ def plan_for(question: str, history: Sequence[Turn], tools: Mapping[str, Tool]) 
 class Proactive:
     """Answers by a plan that was made from the words of the message."""
 
-    def __init__(self, tools: Tools, sources: RunSources, drafter: Drafter, generator: Generator) -> None:
+    def __init__(
+        self, tools: Tools, sources: RunSources, drafter: Drafter, generator: Generator, checks: Checks
+    ) -> None:
         """`drafter` and `generator` ask the same model, if there is one."""
+        self._checks = checks
         self._tools = tools
         self._sources = sources
         self._drafter = drafter
@@ -104,9 +117,10 @@ class Proactive:
         retrieval = await run.once("evidence", partial(just, found), Retrieval, of_steps=True)
         for part in retrieval.degraded:
             await run.say(Thinking("retrieve", part.message, part))
+        check = self._checks.of(run, asked.record, retrieval.evidence)
         draft = await run.once(
             "draft",
-            partial(write_draft, run, self._drafter, asked.question, asked.history, retrieval),
+            partial(write_draft, run, self._drafter, asked.question, asked.history, retrieval, check),
             Draft,
             show=checked,
             is_last_resort=True,
@@ -150,9 +164,10 @@ class Proactive:
         if self._drafter.model_name:
             try:
                 draft = await asked.run.once("talk", partial(self._talk, asked), Draft, show=_unchecked)
-                return Answer(draft.text, (), None, MODEL)
             except (ModelUnavailable, ModelRejected, QuestionTooLong, BudgetSpent) as error:
                 await asked.run.say(degraded("answer", "llm", error, "Answering without the model."))
+            else:
+                return draft.answer
         if intent.route is Route.TALK:
             return await _said(asked.run, await self._drafter.greeting(asked.question))
         withheld = asked.record.request.tools is not None
@@ -169,12 +184,13 @@ class Proactive:
         text = await finished_text(generated.text, generated.reason, asked.run.journal)
         if not text:
             raise ModelUnavailable("the model said nothing", reason="LLM_EMPTY")
-        await screen.settle(text)
-        return Draft(text, MODEL, None, None)
+        check = self._checks.of(asked.run, asked.record, ())
+        question = Question(asked.question, (), (), fitted.max_tokens, check=check)
+        return await self._drafter.judge(text, question, asked.run.journal)
 
 
-def _unchecked(_: Draft) -> Thinking:
-    return Thinking("verify", "Not checked: no documents were read.")
+def _unchecked(draft: Draft) -> Payload:
+    return draft.verification or Thinking("verify", "Not checked: no documents were read.")
 
 
 async def _tell_of_restart(run: Run, restart: Restart) -> None:

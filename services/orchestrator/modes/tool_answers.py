@@ -19,7 +19,7 @@ from services.orchestrator.log.events import (
 )
 from services.orchestrator.log.screen import Screen
 from services.orchestrator.models import RunRecord, RunRequest, Turn
-from services.orchestrator.modes.drafts import answer_of, answer_tokens, checked
+from services.orchestrator.modes.drafts import answer_of, answer_tokens, checked, speaks_of_actions
 from services.orchestrator.modes.mode import ModeServices
 from services.orchestrator.modes.proactive import Asked
 from services.orchestrator.modes.threads import forgotten_documents
@@ -88,6 +88,7 @@ class ToolAnswers:
         self._tools = services.tools
         self._sources = services.sources
         self._drafter = services.drafter
+        self._checks = services.checks
         self._limits = limits
         self._held = services.held
         self._toolboxes = Toolboxes(services.tools, services.model, services.scorer)
@@ -129,9 +130,10 @@ class ToolAnswers:
         result = await loop.run(run, task, Screen(run.journal))
         if result.end is LoopEnd.FALLBACK:
             return await self._fallen_back(run, result)
-        if not result.evidence:
+        if not result.evidence and not speaks_of_actions(result.text):
             return Answer(result.text, (), None, MODEL)
-        question = Question(asked.question, (), result.evidence, task.answer_tokens)
+        check = self._checks.of(run, record, result.evidence)
+        question = Question(asked.question, (), result.evidence, task.answer_tokens, check=check)
         judge = partial(self._drafter.judge, result.text, question, run.journal)
         draft = await run.once("verify", judge, Draft, show=checked, is_last_resort=True)
         return answer_of(draft, result.evidence)

@@ -15,6 +15,7 @@ from services.orchestrator.modes.agents import AUTO
 from services.orchestrator.modes.mode import Mode
 from services.orchestrator.modes.serving import Modes, listed
 from services.orchestrator.research.models import ANSWERS, Effort
+from services.orchestrator.verification.verdicts import Verify
 
 _MAX_QUESTION_CHARS = 8_000
 _MAX_COLLECTIONS = 64
@@ -63,6 +64,9 @@ def _check_taken(request: RunRequest, mode: Mode, modes: Modes) -> None:
         raise MemoryModeNotOffered(
             f"memory mode {request.memory[:40]!r} is not offered yet; use auto, or leave it out: the thread is remembered"
         )
+    if request.verify not in ("", *Verify):
+        known = ", ".join(Verify)
+        raise InvalidRequest(f"verify is {request.verify[:40]!r}; use {known}, or leave it out", field="verify")
     if request.document_ids and not mode.takes_documents:
         others = listed(each for each in modes.all if each.takes_documents)
         raise InvalidRequest(

@@ -9,7 +9,7 @@ from groundwork.reranker.v1 import reranker_pb2_grpc as rpc
 from kit.rpc.channel import Channel
 from services.tools.adapters.refusals import put_plainly
 from services.tools.errors import ToolError
-from services.tools.ports import EmbeddedQuery, Vector
+from services.tools.ports import ClaimVerdict, EmbeddedQuery, JudgedClaims, Vector
 
 _TIMEOUT_S = 2.5
 """Half of what a tool may take: what works without the model server needs the other half."""
@@ -33,6 +33,22 @@ class RerankerModels:
         if len(response.scores) != len(texts):
             raise ToolError(f"{_SERVICE} gave {len(response.scores)} scores for {len(texts)} passages", reason=_ODD)
         return list(response.scores)
+
+    async def judge(self, claims: Sequence[str], passages: Sequence[tuple[str, str]]) -> JudgedClaims:
+        numbers = range(len(passages))
+        request = pb.JudgeClaimsRequest(
+            passages=[pb.JudgedPassage(text=text, heading=heading) for heading, text in passages],
+            claims=[pb.JudgedClaim(text=claim, passages=numbers) for claim in claims],
+        )
+        with put_plainly(_SERVICE, _AWAY):
+            answer = await self._stub.JudgeClaims(request, timeout=self._timeout_s)
+        if len(answer.verdicts) != len(claims):
+            raise ToolError(f"{_SERVICE} gave {len(answer.verdicts)} verdicts for {len(claims)} claims", reason=_ODD)
+        verdicts = [
+            ClaimVerdict(each.probability, each.passage, passages[each.passage][1][each.start : each.end])
+            for each in answer.verdicts
+        ]
+        return JudgedClaims(answer.judge, answer.measured, verdicts)
 
     async def embed_query(self, text: str) -> EmbeddedQuery:
         model, [vector] = await self._embed([text], pb.EMBED_KIND_QUERY, "")

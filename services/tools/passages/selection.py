@@ -6,7 +6,7 @@ from itertools import chain
 
 import numpy as np
 
-from kit.grounding import content_terms, let_go_of_texts
+from kit.grounding import content_terms
 from kit.ranking.duplicates import Duplicates
 from services.tools.models import Passage
 from services.tools.ports import Vector
@@ -43,10 +43,7 @@ def best_outside(passages: Sequence[Passage]) -> list[Passage]:
 
 def word_vectors(texts: Sequence[str]) -> list[Vector]:
     """Vectors by which texts are near that share words, L2-normalised: for when the model server does not answer."""
-    try:
-        words = [content_terms(text).content for text in texts]
-    finally:
-        let_go_of_texts()
+    words = [content_terms(text).content for text in texts]
     places = {word: place for place, word in enumerate(sorted(set(chain.from_iterable(words))))}
     rows = np.zeros((len(texts), max(len(places), 1)), dtype=np.float32)
     for row, found in zip(rows, words, strict=True):

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from kit.grounding import let_go_of_texts, question_coverage
+from kit.grounding import question_coverage
 from kit.llm import estimate_tokens
 from services.tools.context import ToolContext
 from services.tools.models import Passage, Policy, ToolOutput
@@ -99,12 +99,5 @@ async def _coverage(question: str, passages: Sequence[Passage]) -> dict[str, Any
     if not question:
         return {}
     texts = [f"{passage.document_name}\n{readable_text(passage)}" for passage in passages]
-    share, missing = await asyncio.to_thread(_share, question, texts)
+    share, missing = await asyncio.to_thread(question_coverage, question, texts)
     return {"coverage": round(share, 3), "missing": list(missing)}
-
-
-def _share(question: str, texts: Sequence[str]) -> tuple[float, Sequence[str]]:
-    try:
-        return question_coverage(question, texts)
-    finally:
-        let_go_of_texts()

@@ -1,4 +1,4 @@
-"""Looks a claim up in the documents and judges whether they carry it, as the sentences of an answer are judged."""
+"""Looks a claim up in the documents and has the model server judge whether they carry it; the words in common decide without it."""
 
 import asyncio
 from collections.abc import Sequence
@@ -6,18 +6,23 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from kit.grounding import SUPPORT_THRESHOLD, Judge, let_go_of_texts
+from kit.grounding import SUPPORT_THRESHOLD, Judge
 from kit.language.sentences import UnitKind, split_units
 from services.tools.context import ToolContext
 from services.tools.errors import ToolError
 from services.tools.models import Passage, Policy, ToolOutput
 from services.tools.passages.rendering import citable, degradations, described, fitted, quoted, sentences
-from services.tools.passages.retrieval import SearchQuery, Strategy
+from services.tools.passages.retrieval import Degradation, SearchQuery, Strategy
 from services.tools.passages.scope import search_readable
+from services.tools.ports import ClaimVerdict, JudgedClaims
 
 _PASSAGES_JUDGED = 8
 _EVIDENCE_MAX = 3
 """Passages that are shown for a verdict."""
+_LIKELY = 0.5
+"""Probability from which on a claim counts as carried."""
+_SHORT_CLAIM_WORDS = 3
+"""A claim of so few words means little without its question."""
 _CLAIMS_MAX = 8
 """Sentences of one claim that are judged. Whoever verifies a page verifies it in pieces."""
 
@@ -87,15 +92,20 @@ class Verdict(StrEnum):
     """What the passages say to a claim, from good to bad."""
 
     SUPPORTED = "supported"
-    UNSUPPORTED = "unsupported"
+    SIMILAR = "similar_wording"
+    """One has similar words: what a judge says whose error is not small enough to say more."""
+    UNSUPPORTED = "not_found"
     """None carries it."""
     CONTRADICTED = "contradicted_or_unclear"
     """One says the opposite, or the same of another number or name, or they disagree."""
 
 
-_WORST_FIRST = (Verdict.CONTRADICTED, Verdict.UNSUPPORTED, Verdict.SUPPORTED)
+_WORST_FIRST = (Verdict.CONTRADICTED, Verdict.UNSUPPORTED, Verdict.SIMILAR, Verdict.SUPPORTED)
+_WORDS = JudgedClaims("words", measured=False, verdicts=())
+"""The judge when the model server does not answer."""
 _IN_WORDS = {
     Verdict.SUPPORTED: "The documents support",
+    Verdict.SIMILAR: "The documents have words like",
     Verdict.UNSUPPORTED: "The documents do not support",
     Verdict.CONTRADICTED: "The documents contradict, or leave unclear,",
 }
@@ -145,19 +155,36 @@ async def verify(
         [claim, question] if question else [claim], collection_ids, _PASSAGES_JUDGED, Strategy.AUTO, document_ids
     )
     found = await search_readable(context, query)
-    judged, evidence = await asyncio.to_thread(_judged, claims, question, found.passages)
+    said, away = await _asked(context, claims, question, found.passages)
+    judged, evidence = await asyncio.to_thread(_judged, claims, question, found.passages, said)
+    degraded = (*found.degraded, *away)
     verdict = min((each.verdict for each in judged), key=_WORST_FIRST.index)
     shown = fitted([each.passage for each in evidence], context.settings.tools_text_tokens)
     content = {
         "verdict": verdict.value,
         "confidence": round(min(each.confidence for each in judged), 3),
         "evidence": [_with_quote(described(passage), each) for passage, each in zip(shown, evidence, strict=True)],
+        "checked_by": {"name": said.judge, "measured": said.measured},
         "passages_judged": len(found.passages),
         **_by_sentence(judged),
-        **degradations(found.degraded),
+        **degradations(degraded),
     }
     summary = f"{_IN_WORDS[verdict]} {quoted(claim)}."
-    return ToolOutput(content, sentences(summary, degraded=found.degraded), citable(shown))
+    return ToolOutput(content, sentences(summary, degraded=degraded), citable(shown))
+
+
+async def _asked(
+    context: ToolContext, claims: Sequence[str], question: str, passages: Sequence[Passage]
+) -> tuple[JudgedClaims, Sequence[Degradation]]:
+    """What the model server says of each claim. Where it does not answer the words decide, and that is told."""
+    if not passages:
+        return _WORDS, ()
+    asked = [f"{question} {claim}".strip() if len(claim.split()) <= _SHORT_CLAIM_WORDS else claim for claim in claims]
+    read = [(" › ".join([each.document_name, *each.heading_path]), each.text) for each in passages]
+    try:
+        return await context.services.models.judge(asked, read), ()
+    except ToolError as error:
+        return _WORDS, [Degradation("verify", error.reason, "Claim and passages were compared by their words.")]
 
 
 def _with_quote(passage: dict[str, Any], decisive: _Decisive) -> dict[str, Any]:
@@ -185,22 +212,25 @@ def _claims(claim: str) -> list[str]:
 
 
 def _judged(
-    claims: Sequence[str], question: str, passages: Sequence[Passage]
+    claims: Sequence[str], question: str, passages: Sequence[Passage], said: JudgedClaims
 ) -> tuple[Sequence[_Judged], Sequence[_Decisive]]:
-    """Each claim, and the passages that decide. What was read of the texts is not kept."""
+    """Each claim, and the passages that decide. The words find what denies a claim, the judge what carries it."""
     sources = [
         _Source(number, passage.document_name, passage.heading_path, passage.text)
         for number, passage in enumerate(passages)
     ]
-    try:
-        judge = Judge(sources, question)
-        judged = [_of_sentence(judge, sentence, len(passages)) for sentence in claims]
-        return judged, _evidence(judge, judged, passages)
-    finally:
-        let_go_of_texts()
+    judge = Judge(sources, question)
+    verdicts: Sequence[ClaimVerdict | None] = said.verdicts or [None] * len(claims)
+    judged = [
+        _of_sentence(judge, sentence, len(passages), verdict, Verdict.SUPPORTED if said.measured else Verdict.SIMILAR)
+        for sentence, verdict in zip(claims, verdicts, strict=True)
+    ]
+    return judged, _evidence(judge, judged, passages)
 
 
-def _of_sentence(judge: Judge, sentence: str, passage_count: int) -> _Judged:
+def _of_sentence(
+    judge: Judge, sentence: str, passage_count: int, said: ClaimVerdict | None, carried: Verdict
+) -> _Judged:
     numbers = range(passage_count)
     denying = [number for number in numbers if judge.denies(sentence, (number,))]
     scores = {number: judge.score(sentence, (number,)) for number in numbers if number not in denying}
@@ -208,14 +238,17 @@ def _of_sentence(judge: Judge, sentence: str, passage_count: int) -> _Judged:
         (number for number, score in scores.items() if score >= SUPPORT_THRESHOLD), key=lambda number: -scores[number]
     )
     best = max(scores.values(), default=0.0)
+    if said is not None:
+        best = said.probability
+        supporting = [said.passage] if best >= _LIKELY and said.passage not in denying else []
     if supporting and denying:
         return _Judged(sentence, Verdict.CONTRADICTED, best / 2, supporting, denying)
     if supporting:
         # Others may tell of another number: of another year, or another place.
-        return _Judged(sentence, Verdict.SUPPORTED, best, supporting, ())
+        return _Judged(sentence, carried, best, supporting, ())
     disagreeing = [number for number in numbers if judge.disagrees(sentence, number)]
     verdict = Verdict.CONTRADICTED if disagreeing else Verdict.UNSUPPORTED
-    return _Judged(sentence, verdict, best, (), disagreeing)
+    return _Judged(sentence, verdict, best / 2 if disagreeing else best, (), disagreeing)
 
 
 def _evidence(judge: Judge, judged: Sequence[_Judged], passages: Sequence[Passage]) -> Sequence[_Decisive]:

@@ -174,7 +174,7 @@ async def test_its_model_fills_in_the_block_and_the_text_shows_it(
     assert answer["block"] == FILLED_IN, answer["degraded"]
     assert (answer["answer"], answer["method"]) == ("The tower was built in 1889. [1]", "model")
     assert answer["citations"][0]["document_name"] == "tower.txt"
-    assert answer["support_status"] == "supported"
+    assert answer["support_status"] == "similar_wording"
     assert serving.searcher.queries == [
         SearchQuery(("When was the tower built?",), ("default",), (), 3, "lexical", {"kind": ["chronicle"]})
     ]

@@ -135,7 +135,7 @@ async def test_a_question_is_searched_read_reranked_composed_and_verified(tools:
     composed = await tools.told("compose_context", chunk_ids=found, question="What is the notice period?")
     assert composed["coverage"] == 1.0
     verified = await tools.told("verify", claim="The notice period is six weeks.")
-    assert (verified["verdict"], verified["evidence"][0]["chunk_id"]) == ("supported", rules[0])
+    assert (verified["verdict"], verified["evidence"][0]["chunk_id"]) == ("similar_wording", rules[0])
 
 
 async def test_conditions_hold_in_both_engines(tools: Tools, local: Retriever) -> None:
@@ -160,7 +160,7 @@ async def test_a_tenant_reads_no_passage_of_another(tools: Tools, local: Retriev
     assert await tools.refusal("fetch_docs", document_id="rules", **as_other) == "DOCUMENT_NOT_FOUND"
     assert await tools.refusal("compose_context", chunk_ids=ids, **as_other) == "PASSAGES_NOT_FOUND"
     verified = await tools.told("verify", claim="The notice period is six weeks.", **as_other)
-    assert (verified["verdict"], verified["evidence"]) == ("unsupported", [])
+    assert (verified["verdict"], verified["evidence"]) == ("not_found", [])
     async with retriever_as(address, OTHER_TENANT.tenant_id) as theirs:
         await _publish(theirs, "rules", "The notice period is ten years.")
     told = await tools.told("search", queries=["notice period"], **as_other)

@@ -38,8 +38,8 @@ def test_signers_are_named_for_methods_that_exist() -> None:
 def test_each_internal_method_that_changes_or_shows_data_has_a_signer() -> None:
     signed = set().union(*map(_signed_by, SIGNERS))
     unsigned = {call_name(method) for method in methods()} - signed
-    # Asked by tests, by the evaluation of claims, and by people with a key of their own.
-    assert unsigned == {"retriever/CorpusStats", "reranker/JudgeClaims"}
+    # Asked by tests, and by people with a key of their own.
+    assert unsigned == {"retriever/CorpusStats"}
 
 
 def _signed_by(holder: str) -> set[str]:

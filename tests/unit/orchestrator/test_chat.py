@@ -69,7 +69,7 @@ async def test_answer_from_documents_is_judged_and_cites_what_tools_found() -> N
     ]
     answer = answer_of(payloads)
     assert answer.text == GOOD == shown_by(chat.log.events[KEY])
-    assert (answer.method, answer.support_status) == ("model", SupportStatus.SUPPORTED)
+    assert (answer.method, answer.support_status) == ("model", SupportStatus.SIMILAR_WORDING)
     assert [citation.document_name for citation in answer.citations] == ["tower.txt"]
     assert len(only(payloads, Verification)) == 1
     assert status_of(payloads) is RunStatus.COMPLETED

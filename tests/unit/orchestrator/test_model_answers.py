@@ -134,13 +134,13 @@ async def test_thoughts_are_shown_when_asked_for_and_never_in_the_answer() -> No
 
 async def test_text_that_turns_out_to_be_thinking_is_taken_back() -> None:
     draft, _ = await drafted(FakeModel(["I should look [2]. ", Retraction(), FACT]))
-    assert (draft.text, draft.support_status) == (FACT, SupportStatus.SUPPORTED)
+    assert (draft.text, draft.support_status) == (FACT, SupportStatus.SIMILAR_WORDING)
 
 
 async def test_another_model_that_takes_over_is_told_of() -> None:
     restart = Restart("gpu", "big", "LLM_TIMEOUT", "big fell silent", "cpu", "small")
     draft, payloads = await drafted(FakeModel(["The bridge was", restart, FACT]))
-    assert (draft.text, draft.support_status) == (FACT, SupportStatus.SUPPORTED)
+    assert (draft.text, draft.support_status) == (FACT, SupportStatus.SIMILAR_WORDING)
     assert degradations(payloads) == ["LLM_TIMEOUT"]
 
 

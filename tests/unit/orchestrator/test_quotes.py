@@ -2,10 +2,11 @@
 
 import re
 
-from kit.grounding import Judge
-from services.orchestrator.answering.quotes import number_quotes, renumbered
-from services.orchestrator.log.events import Citation, Evidence
-from services.orchestrator.verification import SUPPORTED, UNSUPPORTED, verify, verify_quotes
+from services.orchestrator.answering.quotes import number_quotes, placed, placed_quotes
+from services.orchestrator.log.events import Citation, Evidence, SentenceVerdict, SupportStatus, Verification
+from services.orchestrator.verification.claims import split_claims
+from services.orchestrator.verification.quoting import verify_quotes
+from services.orchestrator.verification.verdicts import QUOTES, TABLE
 
 EVIDENCE = (
     Evidence(1, "c1", "d1", "tower.txt", "The tower was built in 1889 by Gustave Eiffel.\nIt is 330\nmetres high."),
@@ -64,10 +65,21 @@ def test_number_outside_the_evidence_set_is_no_citation() -> None:
     assert quoted.text == "A claim."
 
 
-def test_verdicts_have_the_numbers_of_the_text() -> None:
+def test_verdicts_have_the_numbers_and_places_of_the_text() -> None:
     answer = "The bridge was opened in 1932. [2] It is 330 metres high. [1]"
-    verdicts = renumbered(verify(answer, Judge(EVIDENCE)), number_quotes(answer, EVIDENCE)).sentences
+    said = [SentenceVerdict(each.text, "supported", each.numbers, 1.0) for each in split_claims(answer)]
+    text = number_quotes(answer, EVIDENCE).text
+    verdicts = placed(Verification(said, 1.0, 1.0, SupportStatus.SUPPORTED), text).sentences
     assert [verdict.citations for verdict in verdicts] == [(1,), (2,)]
+    assert [text[verdict.start : verdict.end] for verdict in verdicts] == [verdict.sentence for verdict in verdicts]
+
+
+def test_mark_opens_the_words_that_a_judge_has_named() -> None:
+    claim = "Der Turm ist 330 Meter hoch."
+    start = EVIDENCE[0].text.index("It is 330")
+    spans = {(1, claim): (start, len(EVIDENCE[0].text))}
+    (only,) = number_quotes(f"{claim} [1]", EVIDENCE, spans).citations
+    assert quote(only) == "It is 330\nmetres high."
 
 
 def cited(text: str, start: int, end: int) -> Citation:
@@ -76,6 +88,20 @@ def cited(text: str, start: int, end: int) -> Citation:
 
 def test_quote_is_judged_by_its_words() -> None:
     text = "Name: Widget; Price: 5"
-    (same,) = verify_quotes(["Sheet 1: Name: Widget; Price: 5"], [cited(text, 0, len(text))]).sentences
+    (same,) = verify_quotes(["Name: Widget; Price: 5"], [cited(text, 0, len(text))]).sentences
     (other,) = verify_quotes(["Name: Widget; Price: 6"], [cited(text, 0, len(text))]).sentences
-    assert (same.verdict, other.verdict) == (SUPPORTED, UNSUPPORTED)
+    assert (same.verdict, same.checked_by) == ("supported", QUOTES)
+    assert other.verdict == "not_found"
+
+
+def test_row_that_is_put_together_from_cells_is_no_quote() -> None:
+    text = "Name: Widget; Price: 5"
+    checked = verify_quotes(["Sheet 1: Name: Widget; Price: 5"], [cited(text, 0, len(text))])
+    assert (checked.sentences[0].verdict, checked.sentences[0].checked_by) == ("supported", TABLE)
+    assert checked.checked_by == TABLE
+
+
+def test_quotes_have_their_places_in_the_text() -> None:
+    text = "It is high. It is high."
+    checked = placed_quotes(verify_quotes(["It is high."] * 2, [cited("It is high.", 0, 11)] * 2), text)
+    assert [(each.start, each.end) for each in checked.sentences] == [(0, 11), (12, 23)]

@@ -13,7 +13,7 @@ from kit.language.phrases import contains_phrase
 from services.tools.errors import ToolError
 from services.tools.models import Passage
 from services.tools.passages.retrieval import Degradation, Found, SearchQuery, Section, Strategy, Window
-from services.tools.ports import EmbeddedQuery, Vector
+from services.tools.ports import ClaimVerdict, EmbeddedQuery, JudgedClaims, Vector
 from tests.unit.retriever.fakes import embed
 
 
@@ -123,6 +123,8 @@ class FakeModels:
     """ModelServer by words. `error` is raised while it is set."""
 
     error: ToolError | None = None
+    is_measured: bool = True
+    """Whether its judge may say that a source supports a claim."""
 
     async def rerank(
         self, query_text: str, texts: Sequence[str], content_hashes: Sequence[str] = ()
@@ -138,6 +140,21 @@ class FakeModels:
         self._check()
         return list(embed(texts))
 
+    async def judge(self, claims: Sequence[str], passages: Sequence[tuple[str, str]]) -> JudgedClaims:
+        self._check()
+        return JudgedClaims("fake/1", self.is_measured, [_by_words(claim, passages) for claim in claims])
+
     def _check(self) -> None:
         if self.error is not None:
             raise self.error
+
+
+def _by_words(claim: str, passages: Sequence[tuple[str, str]]) -> ClaimVerdict:
+    """The passage that shares most of the claim's words; that share is the probability, 0 where a number or a name is missing."""
+    names = {word.strip(".").lower() for word in claim.split()[1:] if word[0].isupper() or word[0].isdigit()}
+    shares = [
+        len(words(claim) & words(text)) / max(1, len(words(claim))) if names <= words(text) else 0.0
+        for _, text in passages
+    ]
+    best = max(range(len(shares)), key=shares.__getitem__)
+    return ClaimVerdict(shares[best], best, passages[best][1])

@@ -12,7 +12,7 @@ from services.tools.errors import ToolError
 from services.tools.passages.retrieval import Degradation
 from services.tools.toolbox.verify import NotAClaim, verify
 from tests.unit.tools.document_fakes import FakeDocuments, tool_context
-from tests.unit.tools.search_fakes import FakeRetriever
+from tests.unit.tools.search_fakes import FakeModels, FakeRetriever
 
 
 @pytest.fixture
@@ -28,9 +28,11 @@ def retriever() -> FakeRetriever:
     return retriever
 
 
-def _context(retriever: FakeRetriever, *collection_ids: str) -> Any:
+def _context(retriever: FakeRetriever, *collection_ids: str, models: FakeModels | None = None) -> Any:
     documents = FakeDocuments(collections={"default", "vault"})
-    return tool_context(retriever=retriever, documents=documents, collection_ids=collection_ids)
+    return tool_context(
+        retriever=retriever, documents=documents, collection_ids=collection_ids, models=models or FakeModels()
+    )
 
 
 @pytest.mark.parametrize(
@@ -75,7 +77,7 @@ async def test_a_claim_that_a_passage_denies_or_tells_otherwise_is_no_more_than_
 @pytest.mark.parametrize("claim", ["The restaurant serves oysters.", "The tower hosts weddings on Sundays."])
 async def test_a_claim_that_no_passage_speaks_of_is_unsupported(retriever: FakeRetriever, claim: str) -> None:
     output = await verify(_context(retriever), claim)
-    assert (output.content["verdict"], output.content["evidence"], output.passages) == ("unsupported", [], ())
+    assert (output.content["verdict"], output.content["evidence"], output.passages) == ("not_found", [], ())
     assert output.content["confidence"] < grounding.SUPPORT_THRESHOLD
 
 
@@ -88,11 +90,11 @@ async def test_passages_that_disagree_leave_a_claim_unclear(retriever: FakeRetri
 
 async def test_a_claim_of_several_sentences_is_as_good_as_its_worst(retriever: FakeRetriever) -> None:
     output = await verify(_context(retriever), "The tower was built in 1889. The restaurant serves oysters.")
-    assert output.content["verdict"] == "unsupported"
+    assert output.content["verdict"] == "not_found"
     verdicts = {sentence: each["verdict"] for sentence, each in output.content["sentences"].items()}
     assert verdicts == {
         "The tower was built in 1889.": "supported",
-        "The restaurant serves oysters.": "unsupported",
+        "The restaurant serves oysters.": "not_found",
     }
 
 
@@ -104,8 +106,8 @@ async def test_a_short_claim_is_read_with_its_question(retriever: FakeRetriever)
 async def test_a_bound_call_is_judged_by_what_it_may_read(retriever: FakeRetriever) -> None:
     claim = "The vault was moved to Basel in 1950."
     assert (await verify(_context(retriever), claim)).content["verdict"] == "supported"
-    assert (await verify(_context(retriever, "default"), claim)).content["verdict"] == "unsupported"
-    assert (await verify(_context(retriever), claim, document_ids=["tower"])).content["verdict"] == "unsupported"
+    assert (await verify(_context(retriever, "default"), claim)).content["verdict"] == "not_found"
+    assert (await verify(_context(retriever), claim, document_ids=["tower"])).content["verdict"] == "not_found"
     with pytest.raises(CollectionNotAllowed):
         await verify(_context(retriever, "default"), claim, collection_ids=["vault"])
 
@@ -129,9 +131,15 @@ async def test_a_search_in_a_lesser_way_is_told_with_the_verdict(retriever: Fake
     assert "Only words were searched for." in output.summary
 
 
-async def test_no_text_is_remembered_once_a_claim_is_judged(retriever: FakeRetriever) -> None:
-    await verify(_context(retriever), "The tower was built in 1889.")
-    assert grounding.content_terms.cache_info().currsize == 0
-    retriever.error = ToolError("the search does not answer now", reason="SEARCH_UNAVAILABLE")
-    with pytest.raises(ToolError):
-        await verify(_context(retriever), "The tower was built in 1889.")
+async def test_judge_that_is_not_accurate_enough_never_says_supported(retriever: FakeRetriever) -> None:
+    context = _context(retriever, models=FakeModels(is_measured=False))
+    output = await verify(context, "The tower was built in 1889 by Gustave Eiffel.")
+    assert output.content["verdict"] == "similar_wording"
+    assert output.content["checked_by"] == {"name": "fake/1", "measured": False}
+
+
+async def test_words_decide_without_the_model_server_and_it_is_said(retriever: FakeRetriever) -> None:
+    away = FakeModels(ToolError("the model server does not answer", reason="MODEL_SERVER_UNAVAILABLE"))
+    output = await verify(_context(retriever, models=away), "Gustave Eiffel built the tower in 1889.")
+    assert (output.content["verdict"], output.content["checked_by"]["name"]) == ("similar_wording", "words")
+    assert output.content["degraded"][0]["part"] == "verify"

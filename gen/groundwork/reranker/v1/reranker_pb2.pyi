@@ -283,8 +283,20 @@ class JudgeClaimsResponse(_message.Message):
 
     VERDICTS_FIELD_NUMBER: _builtins.int
     JUDGE_FIELD_NUMBER: _builtins.int
+    MEASURED_FIELD_NUMBER: _builtins.int
+    FALSE_PASSED_FIELD_NUMBER: _builtins.int
+    TRUE_FAILED_FIELD_NUMBER: _builtins.int
+    CLAIMS_FIELD_NUMBER: _builtins.int
     judge: _builtins.str
     """Name of the judge: figures are published for each."""
+    measured: _builtins.bool
+    """Whether its error is small enough for it to say that a source supports a claim. Otherwise the wording is similar, no more."""
+    false_passed: _builtins.float
+    """Share of false claims that pass, on labelled claims that it was not fitted on. Absent where it was not measured."""
+    true_failed: _builtins.float
+    """Share of true claims that do not pass."""
+    claims: _builtins.int
+    """Labelled claims that it was measured on; 0 where it was not."""
     @_builtins.property
     def verdicts(self) -> _containers.RepeatedCompositeFieldContainer[Global___ClaimVerdict]:
         """One for each claim."""
@@ -294,12 +306,23 @@ class JudgeClaimsResponse(_message.Message):
         *,
         verdicts: _abc.Iterable[Global___ClaimVerdict] | None = ...,
         judge: _builtins.str = ...,
+        measured: _builtins.bool = ...,
+        false_passed: _builtins.float | None = ...,
+        true_failed: _builtins.float | None = ...,
+        claims: _builtins.int = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_false_passed", b"_false_passed", "_true_failed", b"_true_failed", "false_passed", b"false_passed", "true_failed", b"true_failed"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["judge", b"judge", "verdicts", b"verdicts"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_false_passed", b"_false_passed", "_true_failed", b"_true_failed", "claims", b"claims", "false_passed", b"false_passed", "judge", b"judge", "measured", b"measured", "true_failed", b"true_failed", "verdicts", b"verdicts"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__false_passed: _TypeAlias = _typing.Literal["false_passed"]  # noqa: Y015
+    _WhichOneofArgType__false_passed: _TypeAlias = _typing.Literal["_false_passed", b"_false_passed"]  # noqa: Y015
+    _WhichOneofReturnType__true_failed: _TypeAlias = _typing.Literal["true_failed"]  # noqa: Y015
+    _WhichOneofArgType__true_failed: _TypeAlias = _typing.Literal["_true_failed", b"_true_failed"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__false_passed) -> _WhichOneofReturnType__false_passed | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__true_failed) -> _WhichOneofReturnType__true_failed | None: ...
 
 Global___JudgeClaimsResponse: _TypeAlias = JudgeClaimsResponse  # noqa: Y015
 

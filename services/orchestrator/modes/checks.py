@@ -1,0 +1,54 @@
+"""How the answers of a run are checked: by which judges, what becomes of claims that fail, and where claims are searched for."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from services.orchestrator.log.events import Evidence
+from services.orchestrator.models import RunRecord, SearchQuery
+from services.orchestrator.modes.threads import forgotten_documents
+from services.orchestrator.ports import RunSources, Searcher
+from services.orchestrator.steps.run import Run
+from services.orchestrator.verification.actions import effects_of
+from services.orchestrator.verification.checking import AnswerCheck
+from services.orchestrator.verification.judges import ClaimJudge, WordJudge
+from services.orchestrator.verification.verdicts import Verify
+
+_TOP_K = 3
+
+
+@dataclass(frozen=True)
+class Checks:
+    """Makes the check of each run. Without a searcher no claim is searched for."""
+
+    judges: Sequence[ClaimJudge] = (WordJudge(),)
+    verify: Verify = Verify.MARK
+    """For requests that do not say."""
+    searcher: Searcher | None = None
+    sources: RunSources | None = None
+
+    def of(self, run: Run, record: RunRecord, evidence: Sequence[Evidence]) -> AnswerCheck:
+        """The check of an answer from this evidence."""
+        can_search = self.searcher is not None and self.sources is not None and evidence
+        return AnswerCheck(
+            [judge for judge in self.judges if judge.is_there] or [WordJudge()],
+            Verify(record.request.verify or self.verify),
+            partial(self._find, run, record, evidence) if can_search else None,
+            partial(effects_of, run.journal.progress),
+            partial(_require_model, run),
+        )
+
+    async def _find(self, run: Run, record: RunRecord, evidence: Sequence[Evidence], claim: str) -> Sequence[Evidence]:
+        """The best passages for the claim, where the run may look and without what was forgotten."""
+        assert self.searcher is not None
+        assert self.sources is not None
+        request = record.request
+        collections = request.collection_ids or sorted({each.collection_id for each in evidence if each.collection_id})
+        found = await self.searcher.search(SearchQuery((claim,), tuple(collections), request.document_ids, _TOP_K))
+        forgotten = await forgotten_documents(run, record, self.sources, found.evidence)
+        return [each for each in found.evidence if each.document_id not in forgotten]
+
+
+def _require_model(run: Run) -> None:
+    run.budgets.require_time()
+    run.budgets.require_model()

@@ -1,0 +1,69 @@
+"""What is said of a claim and of an answer as a whole."""
+
+from collections.abc import Sequence
+from enum import StrEnum
+
+from services.orchestrator.log.events import CheckedBy, SentenceVerdict, SupportStatus
+
+
+class Verdict(StrEnum):
+    """What the passages say to a claim."""
+
+    SUPPORTED = "supported"
+    SIMILAR_WORDING = "similar_wording"
+    """Supported, as far as a judge can tell that is not accurate enough to say so."""
+    PARTLY = "partly"
+    CONTRADICTED = "contradicted"
+    NOT_FOUND = "not_found"
+    NO_CLAIM = "no_claim"
+    """There is nothing to check: small talk, a question, a heading."""
+
+    @property
+    def is_good(self) -> bool:
+        """Whether the claim keeps its citations as it is."""
+        return self in (Verdict.SUPPORTED, Verdict.SIMILAR_WORDING)
+
+
+class Verify(StrEnum):
+    """What becomes of a claim that is not supported."""
+
+    MARK = "mark"
+    """It loses its citation."""
+    REMOVE = "remove"
+    """Its sentence is left out of the answer."""
+    OFF = "off"
+    """Nothing is checked."""
+
+
+QUOTES = CheckedBy("quotes", measured=True)
+"""Compared word for word."""
+TABLE = CheckedBy("table", measured=True)
+"""A row put together from its cells, each compared word for word."""
+EFFECTS = CheckedBy("effects", measured=True)
+"""Compared with what the run has done."""
+WORDS = CheckedBy("words")
+"""The share of words in common: the last resort."""
+
+
+def supporting(checked_by: CheckedBy) -> Verdict:
+    """What a judge says of a claim that it finds carried. This is the one place where a judge earns "supported"."""
+    return Verdict.SUPPORTED if checked_by.measured else Verdict.SIMILAR_WORDING
+
+
+def status_of(verdicts: Sequence[SentenceVerdict]) -> SupportStatus | None:
+    """Of the whole, by the claims that stand in it; None where nothing is claimed of documents and nothing is false."""
+    claims = [each for each in verdicts if each.verdict != Verdict.NO_CLAIM and not each.removed]
+    untrue = [each for each in claims if each.is_action and each.verdict != Verdict.SUPPORTED]
+    said = [Verdict(each.verdict) for each in claims if not each.is_action]
+    good = sum(each.is_good for each in said)
+    if not good and Verdict.PARTLY not in said:
+        return SupportStatus.INSUFFICIENT if said or untrue or not claims else None
+    if good < len(said) or untrue:
+        return SupportStatus.PARTIAL
+    return SupportStatus.SIMILAR_WORDING if Verdict.SIMILAR_WORDING in said else SupportStatus.SUPPORTED
+
+
+def least_certain(verdicts: Sequence[SentenceVerdict]) -> CheckedBy | None:
+    """The judge of the claims; of several one that was not measured."""
+    judges = [each.checked_by for each in verdicts if each.checked_by is not None and each.verdict != Verdict.NO_CLAIM]
+    return min(judges, key=lambda each: (each.measured, each.claims), default=None)

@@ -1,0 +1,37 @@
+"""How often each judge is wrong, as docs/evaluation.md publishes it, and whether that is seldom enough."""
+
+import json
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+FIGURES_FILE = Path(__file__).with_name("figures.json")
+_MOST_FALSE_PASSED = _MOST_TRUE_FAILED = 0.15
+"""From these shares down a judge may say that a source supports a claim."""
+
+
+@dataclass(frozen=True)
+class JudgeFigures:
+    """Of a judge, on labelled claims that it was not fitted on."""
+
+    false_passed: float
+    """Share of false claims that pass."""
+    true_failed: float
+    """Share of true claims that do not."""
+    claims: int
+
+    @property
+    def are_good(self) -> bool:
+        """Whether the judge may say that a source supports a claim."""
+        return self.false_passed <= _MOST_FALSE_PASSED and self.true_failed <= _MOST_TRUE_FAILED
+
+
+def figures_of(judge: str) -> JudgeFigures | None:
+    """None where the judge was not measured."""
+    return _published().get(judge)
+
+
+@cache
+def _published() -> dict[str, JudgeFigures]:
+    read = json.loads(FIGURES_FILE.read_text("utf-8"))
+    return {name: JudgeFigures(**figures) for name, figures in read.items()}
