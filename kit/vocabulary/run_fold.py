@@ -62,16 +62,14 @@ class RunFold:
                 self.thread_id = own.get("thread_id")
             case "token" | "answer":
                 self._take_text(kind, own)
-            case "claim" | "verification":
-                self._take_verdicts(kind, own)
+            case "claim" | "verification" | "coverage":
+                self._take_judgement(kind, own)
             case "thinking" | "retrieval":
                 self._note(own.get("degraded"))
             case "tool" | "tool_result" | "approval":
                 self._take_step(kind, own)
             case "usage" | "error":
                 setattr(self, kind, own)
-            case "coverage":
-                self.coverage = _measured(own)
             case "parked":
                 self.status, self.waits = WAITING, own
             case "done":
@@ -90,14 +88,17 @@ class RunFold:
         else:
             self.text = self.text[: own["offset"]] + own["text"]
 
-    def _take_verdicts(self, kind: str, own: Json) -> None:
-        if kind == "verification":
-            self.verification = own
-            return
-        known = self.verification["sentences"] if self.verification else []
-        others = [each for each in known if each.get("index") != own["index"]]
-        judged = [*others, {**own["verdict"], "index": own["index"]}]
-        self.verification = {"sentences": sorted(judged, key=lambda each: each.get("index", 0))}
+    def _take_judgement(self, kind: str, own: Json) -> None:
+        match kind:
+            case "coverage":
+                self.coverage = _measured(own)
+            case "verification":
+                self.verification = own
+            case _:
+                known = self.verification["sentences"] if self.verification else []
+                others = [each for each in known if each.get("index") != own["index"]]
+                judged = [*others, {**own["verdict"], "index": own["index"]}]
+                self.verification = {"sentences": sorted(judged, key=lambda each: each.get("index", 0))}
 
     def _take_step(self, kind: str, own: Json) -> None:
         match kind:

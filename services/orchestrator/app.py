@@ -43,7 +43,6 @@ from services.orchestrator.handlers import ForgetHandler, OrchestratorServicer
 from services.orchestrator.metrics import FORGET_QUEUE
 from services.orchestrator.models import RunLimits
 from services.orchestrator.modes.agents import discover_agents
-from services.orchestrator.modes.checks import Checks
 from services.orchestrator.modes.mode import ModeServices
 from services.orchestrator.modes.serving import Modes, discover_modes
 from services.orchestrator.modes.threads import Threads
@@ -53,6 +52,7 @@ from services.orchestrator.runs.forgetting import Forgetting, RunDeletion, note_
 from services.orchestrator.runs.service import Runs
 from services.orchestrator.settings import OrchestratorSettings
 from services.orchestrator.steps.usage import Metered
+from services.orchestrator.verification.checks import Checks
 from services.orchestrator.verification.judges import ClaimJudge, WordJudge
 from services.orchestrator.verification.verdicts import Verify
 

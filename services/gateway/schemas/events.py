@@ -9,7 +9,7 @@ from services.gateway.schemas.search import BoundingBox, Degradation
 from services.gateway.schemas.times import Moment
 
 RunStatus = Literal["running", "completed", "refused", "cancelled", "timeout", "failed", "unknown", "waiting"]
-SupportStatus = Literal["supported", "partial", "insufficient", "unavailable", "unknown"]
+SupportStatus = Literal["supported", "partial", "insufficient", "unavailable", "unknown", "similar_wording"]
 AnswerStatus = Literal["likely", "uncertain", "unlikely", "unknown"]
 PartState = Literal["found", "partly", "conflicting", "missing", "unknown"]
 ApprovalDecision = Literal["pending", "allowed", "denied", "expired", "unknown"]
@@ -122,13 +122,60 @@ class DroppedPassage(BaseModel):
     kept_chunk_id: str | None = Field(description="Of a duplicate: the chunk that stands for it.")
 
 
-class SentenceVerdict(BaseModel):
-    """The verdict on one sentence."""
+class DecidingSpan(BaseModel):
+    """The words of a passage that decide about a claim."""
 
-    sentence: str = Field(description="The sentence, citation marks removed.")
-    verdict: str = Field(description="`supported` or `unsupported`.")
-    citations: list[int] = Field(description="Citation numbers it carries, as they stand in the answer.")
-    score: float | None = Field(description="Share of its content words found in the cited passages, 0 to 1.")
+    document_id: str | None = Field(description="Document.")
+    document_name: str = Field(description="Document name.")
+    chunk_id: str | None = Field(description="Chunk.")
+    start: int = Field(description="First character (code point) in the chunk's text.")
+    end: int = Field(description="One past the last.")
+    text: str = Field(description="The words, at most 500 characters.")
+
+
+class CheckedBy(BaseModel):
+    """Who has judged a claim, and how often that judge is wrong."""
+
+    name: str = Field(
+        description="Name of the judge: 'model/' with the model's name, the name of a judge of the model server, `words`; `quotes` (word for word), `table` (a row put together from its cells), `effects` (what the run has done)."
+    )
+    measured: bool = Field(
+        description="Whether its error was measured and is small enough for it to say that a source supports a claim. docs/evaluation.md has the figures and the bound."
+    )
+    false_passed: float | None = Field(
+        description="Share of false claims that pass, on labelled claims. Null where it was not measured."
+    )
+    true_failed: float | None = Field(description="Share of true claims that do not pass.")
+    claims: int = Field(description="Labelled claims that it was measured on; 0 where it was not.")
+
+
+class SentenceVerdict(BaseModel):
+    """The verdict on one claim: a sentence, or a part of one that has citations of its own."""
+
+    sentence: str = Field(description="The claim, citation marks removed.")
+    verdict: str = Field(
+        description="`supported`; `similar_wording` (as far as a judge that is not accurate enough can tell); `partly`; `contradicted`; `not_found`; or `no_claim` (there is nothing to check, as in small talk)."
+    )
+    citations: list[int] = Field(
+        description="Citation numbers it carries, as they stand in the answer. A claim that is not supported carries none."
+    )
+    score: float | None = Field(
+        description="How much speaks for it, 0 to 1: the judge's probability; without one 1 for supported, 0.5 for partly, 0 otherwise."
+    )
+    is_action: bool = Field(
+        description="Whether it says that the assistant has done something: it was compared with the effects of the run, not with documents."
+    )
+    start: int = Field(description="First character (code point) of the claim in the answer.")
+    end: int = Field(
+        description="One past its last character, before its citation marks; equal to `start` where it does not stand in the answer."
+    )
+    span: DecidingSpan | None = Field(description="The words that decide. Null where there are none.")
+    probability: float | None = Field(
+        description="Calibrated probability that its passages carry it, 0 to 1. Null where the judge gives none."
+    )
+    checked_by: CheckedBy | None = Field(description="The judge.")
+    searched: bool = Field(description="Whether it was searched for by itself, because its citations did not carry it.")
+    removed: bool = Field(description="Whether its sentence was left out of the answer.")
 
 
 class Citation(BaseModel):
@@ -166,6 +213,30 @@ class Coverage(BaseModel):
         description="Mean of the parts' scores, 0 to 1. From 0.8 on nothing more is searched for."
     )
     round: int = Field(description="Round after which it was measured.")
+
+
+class Verification(BaseModel):
+    """What was checked: a verdict a claim, and how well the whole is carried and answers."""
+
+    sentences: list[SentenceVerdict] = Field(
+        description="One verdict a claim, in order. A sentence that makes several claims has one for each."
+    )
+    citation_precision: float | None = Field(description="Share of citations that carry their claim, 0 to 1.")
+    citation_coverage: float | None = Field(description="Share of claims carried by a citation, 0 to 1.")
+    support_status: SupportStatus | None = Field(description="Judgement of the whole: whether its sources carry it.")
+    answer_confidence: float | None = Field(
+        description="Calibrated probability that it answers the question, 0 to 1. Null where that was not judged."
+    )
+    answer_status: AnswerStatus | None = Field(
+        description="The same in a word: `likely` from 0.75 on, `unlikely` under 0.5."
+    )
+    checked_by: CheckedBy | None = Field(
+        description="The judge of the claims; the least certain of them where there were several. Null where nothing was checked."
+    )
+    verify: str = Field(
+        description="What becomes of a claim that is not supported: `mark`, `remove` or `off`; off: nothing was checked."
+    )
+    removed: int = Field(description="Sentences that were left out of the answer.")
 
 
 class StepUsage(BaseModel):
@@ -272,11 +343,13 @@ class TokenEvent(Event):
 
 
 class VerificationEvent(Event):
-    """`verification`: what was checked: a verdict a sentence, and how well the whole is carried and answers."""
+    """`verification`: what was checked: a verdict a claim, and how well the whole is carried and answers."""
 
-    sentences: list[SentenceVerdict] = Field(description="One verdict a sentence, in order.")
-    citation_precision: float | None = Field(description="Share of citations that carry their sentence, 0 to 1.")
-    citation_coverage: float | None = Field(description="Share of sentences carried by a citation, 0 to 1.")
+    sentences: list[SentenceVerdict] = Field(
+        description="One verdict a claim, in order. A sentence that makes several claims has one for each."
+    )
+    citation_precision: float | None = Field(description="Share of citations that carry their claim, 0 to 1.")
+    citation_coverage: float | None = Field(description="Share of claims carried by a citation, 0 to 1.")
     support_status: SupportStatus | None = Field(description="Judgement of the whole: whether its sources carry it.")
     answer_confidence: float | None = Field(
         description="Calibrated probability that it answers the question, 0 to 1. Null where that was not judged."
@@ -284,6 +357,13 @@ class VerificationEvent(Event):
     answer_status: AnswerStatus | None = Field(
         description="The same in a word: `likely` from 0.75 on, `unlikely` under 0.5."
     )
+    checked_by: CheckedBy | None = Field(
+        description="The judge of the claims; the least certain of them where there were several. Null where nothing was checked."
+    )
+    verify: str = Field(
+        description="What becomes of a claim that is not supported: `mark`, `remove` or `off`; off: nothing was checked."
+    )
+    removed: int = Field(description="Sentences that were left out of the answer.")
 
 
 class AnswerEvent(Event):
@@ -308,6 +388,9 @@ class AnswerEvent(Event):
     coverage: Coverage | None = Field(description="What the evidence covers of the question. Of a research run.")
     ending: str = Field(
         description="How a research run ended: `answer`, `caveat` (with something left open), `conflict` (sources disagree), `gap` (something was not found) or `refusal`. Empty of other runs."
+    )
+    verification: Verification | None = Field(
+        description="What was checked, claim by claim. Null where there was nothing to check."
     )
 
 
@@ -385,6 +468,15 @@ class CoverageEvent(Event):
     round: int = Field(description="Round after which it was measured.")
 
 
+class ClaimEvent(Event):
+    """`claim`: a claim of the answer was checked, while the answer is written or behind it. A later one with the same index replaces it, and a Verification replaces all."""
+
+    index: int = Field(description="Position among the claims of the answer so far, from 0.")
+    verdict: SentenceVerdict | None = Field(
+        description="The verdict. Its citations are numbers of passages of the evidence set; `start` and `end` are 0."
+    )
+
+
 EVENT_MODELS: dict[str, type[Event]] = {
     "run": RunStartedEvent,
     "agent": AgentEvent,
@@ -402,5 +494,6 @@ EVENT_MODELS: dict[str, type[Event]] = {
     "approval": ApprovalEvent,
     "parked": ParkedEvent,
     "coverage": CoverageEvent,
+    "claim": ClaimEvent,
 }
 """The data of each kind of event."""

@@ -11,10 +11,10 @@ from services.orchestrator.answering.drafting import Drafter
 from services.orchestrator.log.events import Answer, Budgets, RunMode
 from services.orchestrator.models import RunRecord
 from services.orchestrator.modes.agents import Agents
-from services.orchestrator.modes.checks import Checks
 from services.orchestrator.modes.threads import Threads
 from services.orchestrator.ports import RunSources, Searcher, SentenceScorer, Tools
 from services.orchestrator.steps.run import Run
+from services.orchestrator.verification.checks import Checks
 
 
 @dataclass(frozen=True)

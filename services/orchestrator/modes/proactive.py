@@ -32,7 +32,6 @@ from services.orchestrator.log.events import (
 )
 from services.orchestrator.log.screen import Screen
 from services.orchestrator.models import RunRecord, Tool, Turn
-from services.orchestrator.modes.checks import Checks
 from services.orchestrator.modes.drafts import answer_of, answer_tokens, checked, write_draft
 from services.orchestrator.modes.threads import forgotten_documents
 from services.orchestrator.ports import RunSources, Tools
@@ -42,6 +41,7 @@ from services.orchestrator.steps.effects import ToolOutcome
 from services.orchestrator.steps.retrying import effect_with_retry
 from services.orchestrator.steps.run import Run, just
 from services.orchestrator.toolloop.evidence import NotedCall
+from services.orchestrator.verification.checks import Checks
 from services.orchestrator.without_model.followups import search_queries
 from services.orchestrator.without_model.intents import Route, read_intent
 

@@ -21,7 +21,12 @@ class Research(Mode):
         self.budgets: Budgets = limits.budgets
         self._documents = DocumentAnswers(services, limits)
         self._services = ResearchServices(
-            services.searcher, services.sources, services.threads, services.drafter, limits.evidence_top_k
+            services.searcher,
+            services.sources,
+            services.threads,
+            services.drafter,
+            services.checks,
+            limits.evidence_top_k,
         )
 
     async def answer(self, run: Run, record: RunRecord) -> Answer:

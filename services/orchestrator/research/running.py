@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 from functools import partial
 
 from kit import deadline
-from kit.grounding import let_go_of_texts
 from services.orchestrator.answering.drafting import EXTRACTIVE, Draft, Drafter, Question, degraded
 from services.orchestrator.answering.refusals import SEARCH_DOWN
 from services.orchestrator.errors import BudgetSpent
@@ -40,6 +39,7 @@ from services.orchestrator.research.refining import refine_by_rules
 from services.orchestrator.research.rounds import LIMITS, OUTAGES, EffortLimits, is_done, search_all
 from services.orchestrator.research.telling import degradations, told_effort, told_plan, told_refinement, told_round
 from services.orchestrator.steps.run import Run, just, tell_time_is_up
+from services.orchestrator.verification.checks import Checks
 from services.orchestrator.without_model.followups import stand_alone
 
 _AT_ONCE = 8
@@ -55,6 +55,7 @@ class ResearchServices:
     sources: RunSources
     threads: Threads
     drafter: Drafter
+    checks: Checks
     evidence_top_k: int = 8
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
 
@@ -108,16 +109,13 @@ class ResearchRun:
         if rounds is None:
             await Screen(run.journal).settle(SEARCH_DOWN)
             return Answer(SEARCH_DOWN, (), SupportStatus.UNAVAILABLE, EXTRACTIVE)
-        try:
-            draft = await run.once(
-                "draft",
-                partial(self._draft, history, rounds),
-                Draft,
-                show=checked,
-                is_last_resort=True,
-            )
-        finally:
-            let_go_of_texts()
+        draft = await run.once(
+            "draft",
+            partial(self._draft, history, rounds),
+            Draft,
+            show=checked,
+            is_last_resort=True,
+        )
         searched = rounds.searched
         answer = answer_of(draft, searched.evidence)
         ending = ending_of(draft, searched)
@@ -129,7 +127,8 @@ class ResearchRun:
         best_first = tuple(sorted(searched.evidence, key=lambda each: -each.score))
         retrieval = Retrieval(best_first, degradations(rounds.found))
         drafter = self._services.drafter
-        draft = await write_draft(run, drafter, question, history, retrieval)
+        check = self._services.checks.of(run, self._record, retrieval.evidence)
+        draft = await write_draft(run, drafter, question, history, retrieval, check)
         searched = replace(searched, coverage=reconciled(searched.coverage, draft))
         ending = ending_of(draft, searched)
         if ending is AnswerEnding.REFUSAL and not draft.is_refusal:

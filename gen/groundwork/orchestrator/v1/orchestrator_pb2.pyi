@@ -117,7 +117,7 @@ class _SupportStatusEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Support
     SUPPORT_STATUS_UNSPECIFIED: _SupportStatus.ValueType  # 0
     """Not judged."""
     SUPPORT_STATUS_SUPPORTED: _SupportStatus.ValueType  # 1
-    """Every sentence is carried by its citations."""
+    """Every claim is carried by its citations."""
     SUPPORT_STATUS_PARTIAL: _SupportStatus.ValueType  # 2
     """Some are."""
     SUPPORT_STATUS_INSUFFICIENT: _SupportStatus.ValueType  # 3
@@ -126,6 +126,8 @@ class _SupportStatusEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Support
     """Search was down; nothing could be judged."""
     SUPPORT_STATUS_UNKNOWN: _SupportStatus.ValueType  # 5
     """A judgement that a newer version wrote."""
+    SUPPORT_STATUS_SIMILAR_WORDING: _SupportStatus.ValueType  # 6
+    """Every sentence is worded like its citations, by a judge that is not accurate enough to say more."""
 
 class SupportStatus(_SupportStatus, metaclass=_SupportStatusEnumTypeWrapper):
     """How well the evidence carries the answer."""
@@ -133,7 +135,7 @@ class SupportStatus(_SupportStatus, metaclass=_SupportStatusEnumTypeWrapper):
 SUPPORT_STATUS_UNSPECIFIED: SupportStatus.ValueType  # 0
 """Not judged."""
 SUPPORT_STATUS_SUPPORTED: SupportStatus.ValueType  # 1
-"""Every sentence is carried by its citations."""
+"""Every claim is carried by its citations."""
 SUPPORT_STATUS_PARTIAL: SupportStatus.ValueType  # 2
 """Some are."""
 SUPPORT_STATUS_INSUFFICIENT: SupportStatus.ValueType  # 3
@@ -142,6 +144,8 @@ SUPPORT_STATUS_UNAVAILABLE: SupportStatus.ValueType  # 4
 """Search was down; nothing could be judged."""
 SUPPORT_STATUS_UNKNOWN: SupportStatus.ValueType  # 5
 """A judgement that a newer version wrote."""
+SUPPORT_STATUS_SIMILAR_WORDING: SupportStatus.ValueType  # 6
+"""Every sentence is worded like its citations, by a judge that is not accurate enough to say more."""
 Global___SupportStatus: _TypeAlias = SupportStatus  # noqa: Y015
 
 class _AnswerStatus:
@@ -375,6 +379,7 @@ class StartRunRequest(_message.Message):
     MODEL_CREDENTIALS_FIELD_NUMBER: _builtins.int
     TOOLS_FIELD_NUMBER: _builtins.int
     MEMORY_FIELD_NUMBER: _builtins.int
+    VERIFY_FIELD_NUMBER: _builtins.int
     RESEARCH_FIELD_NUMBER: _builtins.int
     mode: Global___RunMode.ValueType
     """Pipeline."""
@@ -393,6 +398,10 @@ class StartRunRequest(_message.Message):
     """
     memory: _builtins.str
     """How the run uses what is remembered of the user: "auto" or empty. Others are refused with MEMORY_MODE_NOT_OFFERED."""
+    verify: _builtins.str
+    """What becomes of a claim that is not supported: "mark" (it loses its citation), "remove" (its sentence is left out), or "off"
+    (nothing is checked). Empty: the service's setting.
+    """
     @_builtins.property
     def collection_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Collections to search. In chat, what the tools may read: none means all of the tenant's."""
@@ -434,11 +443,12 @@ class StartRunRequest(_message.Message):
         model_credentials: Global___ModelCredentials | None = ...,
         tools: Global___ToolSelection | None = ...,
         memory: _builtins.str = ...,
+        verify: _builtins.str = ...,
         research: Global___ResearchOptions | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["budgets", b"budgets", "model_credentials", b"model_credentials", "research", b"research", "tools", b"tools"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "budgets", b"budgets", "collection_ids", b"collection_ids", "document_ids", b"document_ids", "idempotency_key", b"idempotency_key", "memory", b"memory", "mode", b"mode", "model_credentials", b"model_credentials", "question", b"question", "research", b"research", "thread_id", b"thread_id", "tools", b"tools", "top_k", b"top_k"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "budgets", b"budgets", "collection_ids", b"collection_ids", "document_ids", b"document_ids", "idempotency_key", b"idempotency_key", "memory", b"memory", "mode", b"mode", "model_credentials", b"model_credentials", "question", b"question", "research", b"research", "thread_id", b"thread_id", "tools", b"tools", "top_k", b"top_k", "verify", b"verify"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -944,6 +954,7 @@ class RunEvent(_message.Message):
     APPROVAL_FIELD_NUMBER: _builtins.int
     PARKED_FIELD_NUMBER: _builtins.int
     COVERAGE_FIELD_NUMBER: _builtins.int
+    CLAIM_FIELD_NUMBER: _builtins.int
     STEP_FIELD_NUMBER: _builtins.int
     STATE_FIELD_NUMBER: _builtins.int
     run_id: _builtins.str
@@ -1022,6 +1033,10 @@ class RunEvent(_message.Message):
     def coverage(self) -> Global___Coverage:
         """What the evidence covers."""
 
+    @_builtins.property
+    def claim(self) -> Global___ClaimChecked:
+        """A claim of the answer was checked."""
+
     def __init__(
         self,
         *,
@@ -1044,14 +1059,15 @@ class RunEvent(_message.Message):
         approval: Global___Approval | None = ...,
         parked: Global___RunParked | None = ...,
         coverage: Global___Coverage | None = ...,
+        claim: Global___ClaimChecked | None = ...,
         step: _builtins.str = ...,
         state: _builtins.bytes = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "answer", b"answer", "approval", b"approval", "at", b"at", "coverage", b"coverage", "done", b"done", "error", b"error", "parked", b"parked", "payload", b"payload", "plan", b"plan", "retrieval", b"retrieval", "run", b"run", "thinking", b"thinking", "token", b"token", "tool", b"tool", "tool_result", b"tool_result", "usage", b"usage", "verification", b"verification"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "answer", b"answer", "approval", b"approval", "at", b"at", "claim", b"claim", "coverage", b"coverage", "done", b"done", "error", b"error", "parked", b"parked", "payload", b"payload", "plan", b"plan", "retrieval", b"retrieval", "run", b"run", "thinking", b"thinking", "token", b"token", "tool", b"tool", "tool_result", b"tool_result", "usage", b"usage", "verification", b"verification"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "answer", b"answer", "approval", b"approval", "at", b"at", "coverage", b"coverage", "done", b"done", "error", b"error", "parked", b"parked", "payload", b"payload", "plan", b"plan", "retrieval", b"retrieval", "run", b"run", "run_id", b"run_id", "seq", b"seq", "state", b"state", "step", b"step", "thinking", b"thinking", "token", b"token", "tool", b"tool", "tool_result", b"tool_result", "usage", b"usage", "verification", b"verification"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "answer", b"answer", "approval", b"approval", "at", b"at", "claim", b"claim", "coverage", b"coverage", "done", b"done", "error", b"error", "parked", b"parked", "payload", b"payload", "plan", b"plan", "retrieval", b"retrieval", "run", b"run", "run_id", b"run_id", "seq", b"seq", "state", b"state", "step", b"step", "thinking", b"thinking", "token", b"token", "tool", b"tool", "tool_result", b"tool_result", "usage", b"usage", "verification", b"verification"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_payload: _TypeAlias = _typing.Literal["run", "agent", "thinking", "plan", "retrieval", "token", "verification", "answer", "usage", "error", "done", "tool", "tool_result", "approval", "parked", "coverage"]  # noqa: Y015
+    _WhichOneofReturnType_payload: _TypeAlias = _typing.Literal["run", "agent", "thinking", "plan", "retrieval", "token", "verification", "answer", "usage", "error", "done", "tool", "tool_result", "approval", "parked", "coverage", "claim"]  # noqa: Y015
     _WhichOneofArgType_payload: _TypeAlias = _typing.Literal["payload", b"payload"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_payload) -> _WhichOneofReturnType_payload | None: ...
 
@@ -1598,8 +1614,38 @@ class Token(_message.Message):
 Global___Token: _TypeAlias = Token  # noqa: Y015
 
 @_typing.final
+class ClaimChecked(_message.Message):
+    """A claim of the answer was checked, while the answer is written or behind it. A later one with the same index replaces it, and a
+    Verification replaces all.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    INDEX_FIELD_NUMBER: _builtins.int
+    VERDICT_FIELD_NUMBER: _builtins.int
+    index: _builtins.int
+    """Position among the claims of the answer so far, from 0."""
+    @_builtins.property
+    def verdict(self) -> Global___SentenceVerdict:
+        """The verdict. Its citations are numbers of passages of the evidence set; `start` and `end` are 0."""
+
+    def __init__(
+        self,
+        *,
+        index: _builtins.int = ...,
+        verdict: Global___SentenceVerdict | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["verdict", b"verdict"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["index", b"index", "verdict", b"verdict"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ClaimChecked: _TypeAlias = ClaimChecked  # noqa: Y015
+
+@_typing.final
 class Verification(_message.Message):
-    """What was checked: a verdict a sentence, and how well the whole is carried and answers."""
+    """What was checked: a verdict a claim, and how well the whole is carried and answers."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1609,19 +1655,30 @@ class Verification(_message.Message):
     SUPPORT_STATUS_FIELD_NUMBER: _builtins.int
     ANSWER_CONFIDENCE_FIELD_NUMBER: _builtins.int
     ANSWER_STATUS_FIELD_NUMBER: _builtins.int
+    CHECKED_BY_FIELD_NUMBER: _builtins.int
+    VERIFY_FIELD_NUMBER: _builtins.int
+    REMOVED_FIELD_NUMBER: _builtins.int
     citation_precision: _builtins.float
-    """Share of citations that carry their sentence, 0 to 1."""
+    """Share of citations that carry their claim, 0 to 1."""
     citation_coverage: _builtins.float
-    """Share of sentences carried by a citation, 0 to 1."""
+    """Share of claims carried by a citation, 0 to 1."""
     support_status: Global___SupportStatus.ValueType
     """Judgement of the whole: whether its sources carry it."""
     answer_confidence: _builtins.float
     """Calibrated probability that it answers the question, 0 to 1. Absent where that was not judged."""
     answer_status: Global___AnswerStatus.ValueType
     """The same in a word: "likely" from 0.75 on, "unlikely" under 0.5."""
+    verify: _builtins.str
+    """What becomes of a claim that is not supported: "mark", "remove" or "off"; off: nothing was checked."""
+    removed: _builtins.int
+    """Sentences that were left out of the answer."""
     @_builtins.property
     def sentences(self) -> _containers.RepeatedCompositeFieldContainer[Global___SentenceVerdict]:
-        """One verdict a sentence, in order."""
+        """One verdict a claim, in order. A sentence that makes several claims has one for each."""
+
+    @_builtins.property
+    def checked_by(self) -> Global___CheckedBy:
+        """The judge of the claims; the least certain of them where there were several. Absent where nothing was checked."""
 
     def __init__(
         self,
@@ -1632,10 +1689,13 @@ class Verification(_message.Message):
         support_status: Global___SupportStatus.ValueType = ...,
         answer_confidence: _builtins.float | None = ...,
         answer_status: Global___AnswerStatus.ValueType = ...,
+        checked_by: Global___CheckedBy | None = ...,
+        verify: _builtins.str = ...,
+        removed: _builtins.int = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_answer_confidence", b"_answer_confidence", "answer_confidence", b"answer_confidence"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_answer_confidence", b"_answer_confidence", "answer_confidence", b"answer_confidence", "checked_by", b"checked_by"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_answer_confidence", b"_answer_confidence", "answer_confidence", b"answer_confidence", "answer_status", b"answer_status", "citation_coverage", b"citation_coverage", "citation_precision", b"citation_precision", "sentences", b"sentences", "support_status", b"support_status"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_answer_confidence", b"_answer_confidence", "answer_confidence", b"answer_confidence", "answer_status", b"answer_status", "checked_by", b"checked_by", "citation_coverage", b"citation_coverage", "citation_precision", b"citation_precision", "removed", b"removed", "sentences", b"sentences", "support_status", b"support_status", "verify", b"verify"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__answer_confidence: _TypeAlias = _typing.Literal["answer_confidence"]  # noqa: Y015
     _WhichOneofArgType__answer_confidence: _TypeAlias = _typing.Literal["_answer_confidence", b"_answer_confidence"]  # noqa: Y015
@@ -1645,7 +1705,7 @@ Global___Verification: _TypeAlias = Verification  # noqa: Y015
 
 @_typing.final
 class SentenceVerdict(_message.Message):
-    """The verdict on one sentence."""
+    """The verdict on one claim: a sentence, or a part of one that has citations of its own."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1653,15 +1713,45 @@ class SentenceVerdict(_message.Message):
     VERDICT_FIELD_NUMBER: _builtins.int
     CITATIONS_FIELD_NUMBER: _builtins.int
     SCORE_FIELD_NUMBER: _builtins.int
+    IS_ACTION_FIELD_NUMBER: _builtins.int
+    START_FIELD_NUMBER: _builtins.int
+    END_FIELD_NUMBER: _builtins.int
+    SPAN_FIELD_NUMBER: _builtins.int
+    PROBABILITY_FIELD_NUMBER: _builtins.int
+    CHECKED_BY_FIELD_NUMBER: _builtins.int
+    SEARCHED_FIELD_NUMBER: _builtins.int
+    REMOVED_FIELD_NUMBER: _builtins.int
     sentence: _builtins.str
-    """The sentence, citation marks removed."""
+    """The claim, citation marks removed."""
     verdict: _builtins.str
-    """"supported" or "unsupported"."""
+    """"supported"; "similar_wording" (as far as a judge that is not accurate enough can tell); "partly"; "contradicted"; "not_found"; or
+    "no_claim" (there is nothing to check, as in small talk).
+    """
     score: _builtins.float
-    """Share of its content words found in the cited passages, 0 to 1."""
+    """How much speaks for it, 0 to 1: the judge's probability; without one 1 for supported, 0.5 for partly, 0 otherwise."""
+    is_action: _builtins.bool
+    """Whether it says that the assistant has done something: it was compared with the effects of the run, not with documents."""
+    start: _builtins.int
+    """First character (code point) of the claim in the answer."""
+    end: _builtins.int
+    """One past its last character, before its citation marks; equal to `start` where it does not stand in the answer."""
+    probability: _builtins.float
+    """Calibrated probability that its passages carry it, 0 to 1. Absent where the judge gives none."""
+    searched: _builtins.bool
+    """Whether it was searched for by itself, because its citations did not carry it."""
+    removed: _builtins.bool
+    """Whether its sentence was left out of the answer."""
     @_builtins.property
     def citations(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """Citation numbers it carries, as they stand in the answer."""
+        """Citation numbers it carries, as they stand in the answer. A claim that is not supported carries none."""
+
+    @_builtins.property
+    def span(self) -> Global___DecidingSpan:
+        """The words that decide. Absent where there are none."""
+
+    @_builtins.property
+    def checked_by(self) -> Global___CheckedBy:
+        """The judge."""
 
     def __init__(
         self,
@@ -1670,14 +1760,115 @@ class SentenceVerdict(_message.Message):
         verdict: _builtins.str = ...,
         citations: _abc.Iterable[_builtins.int] | None = ...,
         score: _builtins.float = ...,
+        is_action: _builtins.bool = ...,
+        start: _builtins.int = ...,
+        end: _builtins.int = ...,
+        span: Global___DecidingSpan | None = ...,
+        probability: _builtins.float | None = ...,
+        checked_by: Global___CheckedBy | None = ...,
+        searched: _builtins.bool = ...,
+        removed: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_probability", b"_probability", "checked_by", b"checked_by", "probability", b"probability", "span", b"span"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_probability", b"_probability", "checked_by", b"checked_by", "citations", b"citations", "end", b"end", "is_action", b"is_action", "probability", b"probability", "removed", b"removed", "score", b"score", "searched", b"searched", "sentence", b"sentence", "span", b"span", "start", b"start", "verdict", b"verdict"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__probability: _TypeAlias = _typing.Literal["probability"]  # noqa: Y015
+    _WhichOneofArgType__probability: _TypeAlias = _typing.Literal["_probability", b"_probability"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__probability) -> _WhichOneofReturnType__probability | None: ...
+
+Global___SentenceVerdict: _TypeAlias = SentenceVerdict  # noqa: Y015
+
+@_typing.final
+class DecidingSpan(_message.Message):
+    """The words of a passage that decide about a claim."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DOCUMENT_ID_FIELD_NUMBER: _builtins.int
+    DOCUMENT_NAME_FIELD_NUMBER: _builtins.int
+    CHUNK_ID_FIELD_NUMBER: _builtins.int
+    START_FIELD_NUMBER: _builtins.int
+    END_FIELD_NUMBER: _builtins.int
+    TEXT_FIELD_NUMBER: _builtins.int
+    document_id: _builtins.str
+    """Document."""
+    document_name: _builtins.str
+    """Document name."""
+    chunk_id: _builtins.str
+    """Chunk."""
+    start: _builtins.int
+    """First character (code point) in the chunk's text."""
+    end: _builtins.int
+    """One past the last."""
+    text: _builtins.str
+    """The words, at most 500 characters."""
+    def __init__(
+        self,
+        *,
+        document_id: _builtins.str = ...,
+        document_name: _builtins.str = ...,
+        chunk_id: _builtins.str = ...,
+        start: _builtins.int = ...,
+        end: _builtins.int = ...,
+        text: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["citations", b"citations", "score", b"score", "sentence", b"sentence", "verdict", b"verdict"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["chunk_id", b"chunk_id", "document_id", b"document_id", "document_name", b"document_name", "end", b"end", "start", b"start", "text", b"text"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___SentenceVerdict: _TypeAlias = SentenceVerdict  # noqa: Y015
+Global___DecidingSpan: _TypeAlias = DecidingSpan  # noqa: Y015
+
+@_typing.final
+class CheckedBy(_message.Message):
+    """Who has judged a claim, and how often that judge is wrong."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    MEASURED_FIELD_NUMBER: _builtins.int
+    FALSE_PASSED_FIELD_NUMBER: _builtins.int
+    TRUE_FAILED_FIELD_NUMBER: _builtins.int
+    CLAIMS_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """Name of the judge: "model/" with the model's name, the name of a judge of the model server, "words"; "quotes" (word for word),
+    "table" (a row put together from its cells), "effects" (what the run has done).
+    """
+    measured: _builtins.bool
+    """Whether its error was measured and is small enough for it to say that a source supports a claim. docs/evaluation.md has the
+    figures and the bound.
+    """
+    false_passed: _builtins.float
+    """Share of false claims that pass, on labelled claims. Absent where it was not measured."""
+    true_failed: _builtins.float
+    """Share of true claims that do not pass."""
+    claims: _builtins.int
+    """Labelled claims that it was measured on; 0 where it was not."""
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        measured: _builtins.bool = ...,
+        false_passed: _builtins.float | None = ...,
+        true_failed: _builtins.float | None = ...,
+        claims: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_false_passed", b"_false_passed", "_true_failed", b"_true_failed", "false_passed", b"false_passed", "true_failed", b"true_failed"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_false_passed", b"_false_passed", "_true_failed", b"_true_failed", "claims", b"claims", "false_passed", b"false_passed", "measured", b"measured", "name", b"name", "true_failed", b"true_failed"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__false_passed: _TypeAlias = _typing.Literal["false_passed"]  # noqa: Y015
+    _WhichOneofArgType__false_passed: _TypeAlias = _typing.Literal["_false_passed", b"_false_passed"]  # noqa: Y015
+    _WhichOneofReturnType__true_failed: _TypeAlias = _typing.Literal["true_failed"]  # noqa: Y015
+    _WhichOneofArgType__true_failed: _TypeAlias = _typing.Literal["_true_failed", b"_true_failed"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__false_passed) -> _WhichOneofReturnType__false_passed | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__true_failed) -> _WhichOneofReturnType__true_failed | None: ...
+
+Global___CheckedBy: _TypeAlias = CheckedBy  # noqa: Y015
 
 @_typing.final
 class Answer(_message.Message):
@@ -1695,6 +1886,7 @@ class Answer(_message.Message):
     CLOSEST_FIELD_NUMBER: _builtins.int
     COVERAGE_FIELD_NUMBER: _builtins.int
     ENDING_FIELD_NUMBER: _builtins.int
+    VERIFICATION_FIELD_NUMBER: _builtins.int
     text: _builtins.str
     """Full text with citation marks [1], [2] …"""
     support_status: Global___SupportStatus.ValueType
@@ -1727,6 +1919,10 @@ class Answer(_message.Message):
     def coverage(self) -> Global___Coverage:
         """What the evidence covers of the question. Of a research run."""
 
+    @_builtins.property
+    def verification(self) -> Global___Verification:
+        """What was checked, claim by claim. Absent where there was nothing to check."""
+
     def __init__(
         self,
         *,
@@ -1740,10 +1936,11 @@ class Answer(_message.Message):
         closest: _abc.Iterable[Global___Citation] | None = ...,
         coverage: Global___Coverage | None = ...,
         ending: _builtins.str = ...,
+        verification: Global___Verification | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_answer_confidence", b"_answer_confidence", "answer_confidence", b"answer_confidence", "block", b"block", "coverage", b"coverage"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_answer_confidence", b"_answer_confidence", "answer_confidence", b"answer_confidence", "block", b"block", "coverage", b"coverage", "verification", b"verification"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_answer_confidence", b"_answer_confidence", "answer_confidence", b"answer_confidence", "answer_status", b"answer_status", "block", b"block", "citations", b"citations", "closest", b"closest", "coverage", b"coverage", "ending", b"ending", "method", b"method", "support_status", b"support_status", "text", b"text"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_answer_confidence", b"_answer_confidence", "answer_confidence", b"answer_confidence", "answer_status", b"answer_status", "block", b"block", "citations", b"citations", "closest", b"closest", "coverage", b"coverage", "ending", b"ending", "method", b"method", "support_status", b"support_status", "text", b"text", "verification", b"verification"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__answer_confidence: _TypeAlias = _typing.Literal["answer_confidence"]  # noqa: Y015
     _WhichOneofArgType__answer_confidence: _TypeAlias = _typing.Literal["_answer_confidence", b"_answer_confidence"]  # noqa: Y015
