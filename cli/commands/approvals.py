@@ -120,6 +120,10 @@ def show(asked: Json, output: Output) -> None:
     output.err.print(f"[bold]{escape(asked['tool'])}[/bold] waits for a decision{expires}:")
     for line in arguments_lines(asked["arguments"] or {}):
         output.err.print(line)
+    if asked.get("is_tainted"):
+        names = ", ".join(asked.get("tainted_arguments") or ())
+        source = f" Words of it are in: {names}." if names else ""
+        output.err.print(f"The run has read text that you did not write.{source}", markup=False)
 
 
 def choose(asked: Json, output: Output) -> Choice:

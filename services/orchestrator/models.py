@@ -80,6 +80,8 @@ class Tool:
     """Regular expressions of messages that call for the tool."""
 
     without_model: WithoutModel | None = None
+    self_contained: bool = False
+    """Whether its result holds no text but its own and that of its arguments."""
 
 
 @dataclass(frozen=True)

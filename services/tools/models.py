@@ -61,6 +61,9 @@ class Policy:
     however many others there are. One a language reads well."""
     without_model: WithoutModel | None = None
     """What it does in a chat where no model calls tools; None: nothing."""
+    self_contained: bool = False
+    """Whether its result holds no text but its own and that of its arguments. Results of all other tools may hold orders of
+    somebody else: after them each call with an effect waits for a person."""
 
 
 @dataclass(frozen=True)

@@ -108,11 +108,19 @@ function questionBox(asked, listed = false) {
     { className: "question", dataset: { testid: "question", id: asked.id }, attributes: { "aria-label": `May ${asked.tool} be called?` } },
     make("p", { className: "question-title" }, "May ", make("strong", {}, asked.tool), " be called with this?"),
     argumentList(asked.arguments) || make("p", { className: "hint" }, "It takes no arguments."),
+    taint(asked),
     make("p", { className: "hint" }, expiry(asked.expires_at)),
     failure,
     isMine(asked) ? "" : make("p", { className: "hint" }, `${(asked.may_decide || []).join(", ") || asked.subject} may decide.`),
     make("div", { className: "question-actions" }, open, isMine(asked) ? deny : "", isMine(asked) ? allow : ""),
   );
+}
+
+/** A warning where the call may follow an order that stands in a document or came from a tool. */
+function taint({ is_tainted: isTainted, tainted_arguments: names = [] }) {
+  if (!isTainted) return "";
+  const from = names.length ? ` Words of it are in: ${names.join(", ")}.` : "";
+  return make("p", { className: "failure", dataset: { testid: "taint" } }, `The run has read text that you did not write.${from} Check that this call is what you want.`);
 }
 
 /** Whether the one who looks may decide; the event of a run does not say, and then the server does. */

@@ -8,6 +8,11 @@ from services.gateway.schemas.events import ApprovalDecision
 from services.gateway.schemas.fields import Pattern, RequestBody
 from services.gateway.schemas.times import Moment
 
+TAINTED = (
+    "Whether text that the user did not write (a passage, a tool's result, an earlier answer) is in the run's context: then each "
+    "call that changes something is asked about."
+)
+TAINTED_ARGUMENTS = "Names of the arguments with words of such text that the user did not write: look at these closely."
 _SHA256 = Pattern("^[0-9a-f]{64}$", "is no SHA-256 in hex; send the `arguments_hash` of the approval as it was shown")
 
 
@@ -28,6 +33,8 @@ class Approval(BaseModel):
     expires_at: Moment | None = Field(description="After it nobody can decide any more, and the call counts as denied.")
     decision: ApprovalDecision | None = Field(description="What was decided.")
     decided_by: str = Field(description="Who decided; empty while pending.")
+    is_tainted: bool = Field(default=False, description=TAINTED)
+    tainted_arguments: list[str] = Field(default=[], description=TAINTED_ARGUMENTS)
 
 
 class ApprovalList(BaseModel):

@@ -4,6 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from services.gateway.schemas.approvals import TAINTED, TAINTED_ARGUMENTS
 from services.gateway.schemas.events import ToolError
 from services.gateway.schemas.fields import CollectionId, Question, RequestBody, ThreadId, ToolName
 from services.gateway.schemas.models import BroughtModel
@@ -59,6 +60,8 @@ class WaitingApproval(BaseModel):
     arguments: dict[str, Any] = Field(description="Arguments that it is to be called with.")
     arguments_hash: str = Field(description="To be sent with the decision: it is about these arguments and no others.")
     expires_at: Moment | None = Field(description="After it nobody can decide any more, and the call is not made.")
+    is_tainted: bool = Field(default=False, description=TAINTED)
+    tainted_arguments: list[str] = Field(default=[], description=TAINTED_ARGUMENTS)
 
 
 class WaitingRun(BaseModel):

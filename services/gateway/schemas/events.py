@@ -446,6 +446,12 @@ class ApprovalEvent(Event):
     expires_at: Moment | None = Field(description="After this moment nobody can decide any more.")
     decision: ApprovalDecision | None = Field(description="What was decided.")
     decided_by: str = Field(description="Subject who decided; empty while pending, and when it expired.")
+    is_tainted: bool = Field(
+        description="Whether text that the user did not write (a passage, a tool's result, an earlier answer) was in the run's context. Then each call that changes something is asked about, also where the tool's policy does not ask."
+    )
+    tainted_arguments: list[str] = Field(
+        description="Names of the arguments with words of such text that the user did not write."
+    )
 
 
 class ParkedEvent(Event):

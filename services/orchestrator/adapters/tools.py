@@ -132,6 +132,7 @@ def _tool(message: pb.Tool) -> Tool:
         message.worth,
         tuple(message.called_for_by),
         _without_model(message.without_model) if message.HasField("without_model") else None,
+        message.self_contained,
     )
 
 

@@ -423,6 +423,10 @@ class Approval(Payload):
     expires_at: datetime
     decision: ApprovalDecision = ApprovalDecision.PENDING
     decided_by: str = ""
+    is_tainted: bool = False
+    """Whether text that the user did not write was in the run's context: then each call that changes something is asked about."""
+    tainted_arguments: Sequence[str] = ()
+    """Names of the arguments that came from such text."""
 
     @property
     def is_decided(self) -> bool:

@@ -19,10 +19,23 @@ class ApprovalRequest:
     """Counts at the first asking; a run that is continued keeps to it. At most `settings.approval_life_s` away."""
     may_decide: Sequence[str] = ()
     """Subjects; empty means the subject whose run it is."""
+    is_tainted: bool = False
+    """Whether text that the user did not write is in the run's context."""
+    tainted_arguments: Sequence[str] = ()
+    """Names of the arguments that came from such text."""
 
     def question(self, approval_id: str) -> Approval:
         hash_ = arguments_hash(self.arguments)
-        return Approval(approval_id, self.tool, self.arguments, hash_, tuple(self.may_decide), self.expires_at)
+        return Approval(
+            approval_id,
+            self.tool,
+            self.arguments,
+            hash_,
+            tuple(self.may_decide),
+            self.expires_at,
+            is_tainted=self.is_tainted,
+            tainted_arguments=tuple(self.tainted_arguments),
+        )
 
 
 @dataclass(frozen=True)

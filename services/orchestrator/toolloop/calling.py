@@ -8,6 +8,7 @@ from typing import Any
 from kit import deadline
 from kit.llm import ToolCall
 from services.orchestrator.errors import BudgetSpent, ReadOnlyRun
+from services.orchestrator.log.events import EffectClass
 from services.orchestrator.models import Tool
 from services.orchestrator.ports import Tools
 from services.orchestrator.steps.approvals import ApprovalRequest, Decision
@@ -16,6 +17,7 @@ from services.orchestrator.steps.retrying import effect_with_retry
 from services.orchestrator.steps.run import Run
 from services.orchestrator.toolloop.evidence import NotedCall
 from services.orchestrator.toolloop.planner import RoundPlan
+from services.orchestrator.toolloop.taint import Taint
 from services.orchestrator.toolloop.task import LoopLimits, LoopTask, time_to_act_s
 
 OUT_OF_TIME = "OUT_OF_TIME"
@@ -35,11 +37,12 @@ class Called:
 class Calling:
     """Makes the calls of one run."""
 
-    def __init__(self, run: Run, task: LoopTask, tools: Tools, limits: LoopLimits) -> None:
+    def __init__(self, run: Run, task: LoopTask, tools: Tools, limits: LoopLimits, taint: Taint) -> None:
         self._run = run
         self._task = task
         self._tools = tools
         self._limits = limits
+        self._taint = taint
         self._by_name = {tool.name: tool for tool in task.offered}
 
     async def outcomes(
@@ -60,7 +63,7 @@ class Calling:
         if not self._run.is_recorded(key) and time_to_act_s(self._run.budgets, self._limits) == 0.0:
             return _not_made(OUT_OF_TIME, f"{call.name} was not called: the run's time is nearly over.")
         try:
-            if tool.needs_approval:
+            if tool.needs_approval or (tool.effect is not EffectClass.NONE and self._taint.is_present):
                 decision = await self._decision(key, tool, arguments)
                 if not decision.allowed:
                     return _denied(tool, decision)
@@ -72,7 +75,10 @@ class Calling:
 
     async def _decision(self, key: str, tool: Tool, arguments: Mapping[str, Any]) -> Decision:
         expires_at = self._run.journal.now() + timedelta(seconds=self._limits.approval_timeout_s)
-        asked = ApprovalRequest(tool.name, arguments, expires_at)
+        tainted = self._taint.arguments(arguments)
+        asked = ApprovalRequest(
+            tool.name, arguments, expires_at, tainted_arguments=tainted, is_tainted=self._taint.is_present
+        )
         return await self._run.ask(f"{key}/approval", asked)
 
     def _time_s(self) -> float | None:

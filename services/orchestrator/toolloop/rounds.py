@@ -8,7 +8,16 @@ from functools import partial
 from typing import Any
 
 from kit import deadline
-from kit.llm import LanguageModel, ModelRejected, ModelUnavailable, Operation, PromptTooLong, Request, ToolCall
+from kit.llm import (
+    ChatMessage,
+    LanguageModel,
+    ModelRejected,
+    ModelUnavailable,
+    Operation,
+    PromptTooLong,
+    Request,
+    ToolCall,
+)
 from services.orchestrator.answering.drafting import finished_text
 from services.orchestrator.errors import QuestionTooLong
 from services.orchestrator.log.events import Degradation, EffectClass, Evidence, Payload, Retrieval, Thinking
@@ -25,6 +34,7 @@ from services.orchestrator.toolloop.evidence import EvidenceBook
 from services.orchestrator.toolloop.failure import Failure
 from services.orchestrator.toolloop.planner import Allowance, Drop, History, RoundPlan, plan
 from services.orchestrator.toolloop.requests import Offer, requested_calls
+from services.orchestrator.toolloop.taint import Taint
 from services.orchestrator.toolloop.task import LoopEnd, LoopLimits, LoopResult, LoopTask, time_to_act_s
 from services.orchestrator.toolloop.tool_choice import tools_left_out
 
@@ -69,7 +79,9 @@ class Rounds:
         self._limits = limits
         self._held = held
         self._offer = Offer(task.offered, task.withheld)
-        self._calling = Calling(run, task, tools, limits)
+        own, answers = _written_by(task.messages)
+        self._taint = Taint([task.question, *own], [*answers, *(source.text for source in task.evidence)])
+        self._calling = Calling(run, task, tools, limits, self._taint)
         self._history = History()
         self._number = 0
         self.conversation = Conversation(task.messages)
@@ -221,9 +233,15 @@ class Rounds:
                 continue
             self._note(call.name, decision.fingerprint, each)
             told.append(observations.of_outcome(each.outcome, self.book, self._limits.observation_chars))
+            if each.was_made and not self._is_self_contained(call.name):
+                self._taint.add(told[-1])
             found += observations.findings(each.outcome)
         self._history.note_findings(self._number, found)
         self.conversation.add_round(said.text, said.calls, told)
+
+    def _is_self_contained(self, name: str) -> bool:
+        tool = self._offer.named(name)
+        return tool is not None and tool.self_contained
 
     def _note(self, name: str, print_: str, called: Called) -> None:
         outcome = called.outcome
@@ -234,6 +252,13 @@ class Rounds:
             tool = self._offer.named(name)
             is_once = tool is not None and tool.effect is EffectClass.ONCE
             self._history.note_call(self._number, print_, is_effect=is_once and (outcome.ok or outcome.is_in_doubt))
+
+
+def _written_by(messages: Sequence[ChatMessage]) -> tuple[Sequence[str], Sequence[str]]:
+    """The user's messages before the question, and the answers to them. The last message may show passages beside the question."""
+    before = messages[:-1]
+    own = [each.content for each in before if each.role == "user"]
+    return own, [each.content for each in before if each.role == "assistant"]
 
 
 def _told_of(said: Round) -> Payload:

@@ -49,6 +49,7 @@ SCHEMA = {
 }
 CACHEABLE = True
 POLICY = Policy(
+    self_contained=True,
     timeout_s=2.0,
     worth=6,
     called_for_by=(

@@ -31,6 +31,7 @@ SCHEMA = {
 }
 CACHEABLE = True
 POLICY = Policy(
+    self_contained=True,
     worth=-1,
     called_for_by=(
         r"\b(?:rewrite|rephrase|reword|paraphrase)|other wordings|umformulier|anders formulier",

@@ -46,6 +46,7 @@ SCHEMA = {
     },
 }
 POLICY = Policy(
+    self_contained=True,
     worth=-1,
     called_for_by=(r"\bplan\b[\w\s]{0,20}\b(?:search|quer)|search plan|suchplan|plane? die suche",),
 )

@@ -23,6 +23,7 @@ SCHEMA = {
 }
 CACHEABLE = True
 POLICY = Policy(
+    self_contained=True,
     worth=-1,
     called_for_by=(r"\b(?:lexical|dense|hybrid)\b[\w\s]{0,20}\bsearch|search strategy|suchstrategie",),
 )

@@ -63,6 +63,7 @@ SCHEMA = {
     },
 }
 POLICY = Policy(
+    self_contained=True,
     timeout_s=30.0,
     parallel_safe=False,
     needs_approval=True,

@@ -52,6 +52,7 @@ SCHEMA = {
     },
 }
 POLICY = Policy(
+    self_contained=True,
     worth=3,
     called_for_by=(
         r"\b(?:last|next|this|past) (?:week|month|year|quarter|spring|summer|autumn|winter)|yesterday|tomorrow|\bq[1-4]\b",

@@ -27,6 +27,7 @@ SCHEMA = {
     },
 }
 POLICY = Policy(
+    self_contained=True,
     timeout_s=2.0,
     worth=5,
     called_for_by=(

@@ -2278,6 +2278,8 @@ class Approval(_message.Message):
     EXPIRES_AT_FIELD_NUMBER: _builtins.int
     DECISION_FIELD_NUMBER: _builtins.int
     DECIDED_BY_FIELD_NUMBER: _builtins.int
+    IS_TAINTED_FIELD_NUMBER: _builtins.int
+    TAINTED_ARGUMENTS_FIELD_NUMBER: _builtins.int
     approval_id: _builtins.str
     """The question, unique within the tenant: `<run id>-<12 hex digits>`. POST /v1/approvals/{approval_id} decides it."""
     tool: _builtins.str
@@ -2288,6 +2290,10 @@ class Approval(_message.Message):
     """What was decided."""
     decided_by: _builtins.str
     """Subject who decided; empty while pending, and when it expired."""
+    is_tainted: _builtins.bool
+    """Whether text that the user did not write (a passage, a tool's result, an earlier answer) was in the run's context. Then each call
+    that changes something is asked about, also where the tool's policy does not ask.
+    """
     @_builtins.property
     def arguments(self) -> _struct_pb2.Struct:
         """Arguments that it is to be called with."""
@@ -2300,6 +2306,10 @@ class Approval(_message.Message):
     def expires_at(self) -> _timestamp_pb2.Timestamp:
         """After this moment nobody can decide any more."""
 
+    @_builtins.property
+    def tainted_arguments(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Names of the arguments with words of such text that the user did not write."""
+
     def __init__(
         self,
         *,
@@ -2311,10 +2321,12 @@ class Approval(_message.Message):
         expires_at: _timestamp_pb2.Timestamp | None = ...,
         decision: Global___ApprovalDecision.ValueType = ...,
         decided_by: _builtins.str = ...,
+        is_tainted: _builtins.bool = ...,
+        tainted_arguments: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["arguments", b"arguments", "expires_at", b"expires_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["approval_id", b"approval_id", "arguments", b"arguments", "arguments_hash", b"arguments_hash", "decided_by", b"decided_by", "decision", b"decision", "expires_at", b"expires_at", "may_decide", b"may_decide", "tool", b"tool"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["approval_id", b"approval_id", "arguments", b"arguments", "arguments_hash", b"arguments_hash", "decided_by", b"decided_by", "decision", b"decision", "expires_at", b"expires_at", "is_tainted", b"is_tainted", "may_decide", b"may_decide", "tainted_arguments", b"tainted_arguments", "tool", b"tool"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -69,6 +69,7 @@ class Tool(_message.Message):
     WORTH_FIELD_NUMBER: _builtins.int
     CALLED_FOR_BY_FIELD_NUMBER: _builtins.int
     WITHOUT_MODEL_FIELD_NUMBER: _builtins.int
+    SELF_CONTAINED_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """Its name."""
     description: _builtins.str
@@ -85,6 +86,8 @@ class Tool(_message.Message):
     """Whether it works on what the call before it found, so that it must wait for that."""
     worth: _builtins.int
     """Its worth to a model whose context has no room for all tools: the higher, the sooner it is shown. 0 is usual."""
+    self_contained: _builtins.bool
+    """Whether its result holds no text but its own and that of its arguments, so that it brings nobody else's words into a run."""
     @_builtins.property
     def parameters(self) -> _struct_pb2.Struct:
         """JSON Schema of its arguments, as in OpenAI function calling."""
@@ -121,10 +124,11 @@ class Tool(_message.Message):
         worth: _builtins.int = ...,
         called_for_by: _abc.Iterable[_builtins.str] | None = ...,
         without_model: Global___WithoutModel | None = ...,
+        self_contained: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["parameters", b"parameters", "timeout", b"timeout", "without_model", b"without_model"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["cacheable", b"cacheable", "called_for_by", b"called_for_by", "description", b"description", "effect", b"effect", "key_arguments", b"key_arguments", "name", b"name", "needs_approval", b"needs_approval", "parallel_safe", b"parallel_safe", "parameters", b"parameters", "requires_fresh_input", b"requires_fresh_input", "timeout", b"timeout", "without_model", b"without_model", "worth", b"worth"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cacheable", b"cacheable", "called_for_by", b"called_for_by", "description", b"description", "effect", b"effect", "key_arguments", b"key_arguments", "name", b"name", "needs_approval", b"needs_approval", "parallel_safe", b"parallel_safe", "parameters", b"parameters", "requires_fresh_input", b"requires_fresh_input", "self_contained", b"self_contained", "timeout", b"timeout", "without_model", b"without_model", "worth", b"worth"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -35,6 +35,8 @@ GOOD = "The tower was built in 1889 by Gustave Eiffel. [1]"
 FIND = calls(call("search", '{"queries": ["tower"]}'))
 BOTH = calls(call("pay", '{"amount": 3}'), call("search", '{"queries": ["bridge"]}', 1))
 PAYS = replace(PAY, needs_approval=False)
+TRUSTED_SEARCH = replace(SEARCH, self_contained=True)
+"""Nothing that it finds makes a person be asked about PAYS."""
 
 
 def failing_once() -> FakeTools:
@@ -48,7 +50,7 @@ def failing_once() -> FakeTools:
 
 WORLDS: dict[str, partial[Chatting]] = {
     "tools": partial(
-        Chatting, lambda: RepeatedReplies([FIND, BOTH, GOOD]), lambda: FakeTools([SEARCH, PAYS], answered)
+        Chatting, lambda: RepeatedReplies([FIND, BOTH, GOOD]), lambda: FakeTools([TRUSTED_SEARCH, PAYS], answered)
     ),
     "plain": partial(Chatting, lambda: RepeatedReplies(["Hello."])),
     "retried": partial(Chatting, lambda: RepeatedReplies([FIND, GOOD]), failing_once),
@@ -149,7 +151,9 @@ async def test_chat_whose_time_runs_out_answers_with_what_it_found_wherever_it_i
         await chat.work(journal)
 
     def world() -> Chatting:
-        return Chatting(RepeatedReplies([FIND, calls(call("pay", "{}")), "Paid."]), FakeTools([SEARCH, PAYS], late))
+        return Chatting(
+            RepeatedReplies([FIND, calls(call("pay", "{}")), "Paid."]), FakeTools([TRUSTED_SEARCH, PAYS], late)
+        )
 
     whole = list(await worked(DyingLog(), partial(works, world())))
     (answer,) = only(whole, Answer)

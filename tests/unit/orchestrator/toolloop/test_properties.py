@@ -28,6 +28,8 @@ TOOLS = (
     Tool("pay", "", SCHEMA, EffectClass.ONCE, parallel_safe=False),
     Tool("broken", "", SCHEMA),
 )
+# A person is asked about nothing.
+TOOLS = tuple(replace(tool, self_contained=True) for tool in TOOLS)
 _TURNS = 20
 """Of the event loop that a call takes: the others of its batch have begun by then."""
 ALONE = {"rerank", "store", "pay"}
