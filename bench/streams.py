@@ -98,7 +98,11 @@ def measure() -> Part:
 
 async def _measure() -> tuple[list[_FirstToken], _Memory]:
     async with scripted_model(Reply(ANSWER)) as model:
-        settings = {"GROUNDWORK_LLM_BASE_URL": model.base_url, "GROUNDWORK_LLM_MODEL": "scripted"}
+        settings = {
+            "GROUNDWORK_LLM_BASE_URL": model.base_url,
+            "GROUNDWORK_LLM_MODEL": "scripted",
+            "GROUNDWORK_VERIFY_JUDGE": "learned",
+        }
         with running_system(settings=settings) as system:
             async with system.http() as client:
                 documents = make_documents(7, 4, 4_000)

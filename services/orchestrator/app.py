@@ -54,6 +54,7 @@ from services.orchestrator.settings import OrchestratorSettings
 from services.orchestrator.steps.usage import Metered
 from services.orchestrator.verification.checks import Checks
 from services.orchestrator.verification.judges import ClaimJudge, WordJudge
+from services.orchestrator.verification.model_judge import ModelJudge
 from services.orchestrator.verification.verdicts import Verify
 
 _log = structlog.get_logger()
@@ -195,15 +196,22 @@ async def _modes(
     agents = discover_agents(settings.agents_folders)
     threads = Threads(memory, sources, turns=settings.history_turns)
     learned = ModelServerJudge(reranker, timeout_s=settings.verify_timeout_s)
-    checks = Checks(_judges(settings, learned), Verify(settings.verify), searcher, sources)
+    by_model = ModelJudge(metered, models.held, timeout_s=settings.verify_model_timeout_s)
+    checks = Checks(_judges(settings, by_model, learned), Verify(settings.verify), searcher, sources)
     return discover_modes(
         ModeServices(searcher, tools, sources, threads, metered, drafter, agents, scorer, models.held, checks), settings
     )
 
 
-def _judges(settings: OrchestratorSettings, learned: ClaimJudge) -> Sequence[ClaimJudge]:
+def _judges(settings: OrchestratorSettings, by_model: ClaimJudge, learned: ClaimJudge) -> Sequence[ClaimJudge]:
     """The judges of claims, each with those that stand in for it."""
-    return [WordJudge()] if settings.verify_judge == "words" else [learned, WordJudge()]
+    match settings.verify_judge:
+        case "words":
+            return [WordJudge()]
+        case "learned":
+            return [learned, WordJudge()]
+        case _:
+            return [by_model, learned, WordJudge()]
 
 
 def _now() -> datetime:

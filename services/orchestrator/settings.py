@@ -168,13 +168,17 @@ class OrchestratorSettings(MessageStoreSettings, SigningServiceSettings):
     """What becomes of a claim that its sources do not carry, unless the request says otherwise. `mark`: it loses its citation and
     is shown as not found. `remove`: its sentence is left out of the answer. `off`: nothing is checked."""
 
-    verify_judge: Literal["auto", "model", "learned", "words"] = "auto"
-    """What judges the claims of answers that a model has written. `model`: the language model of the operation `verify`. `learned`:
-    the judge of the model server. `words`: the share of words in common, which is often wrong. Each is followed by the ones behind
-    it, should it fail. `auto`: a model where there is one."""
+    verify_judge: Literal["auto", "learned", "words"] = "auto"
+    """What judges the claims of answers that a model has written. `auto`: the language model of the operation `verify` where there
+    is one, and should it fail the judge of the model server. `learned`: that judge alone. `words`: the share of words in common,
+    which is often wrong; the others come down to it, too, when nothing else answers."""
 
     verify_timeout_s: float = Field(default=10.0, gt=0)
     """Longest wait for the judge of the model server. It reads five unknown passages in 0.2 to 1 s."""
+
+    verify_model_timeout_s: float = Field(default=30.0, gt=0)
+    """Longest wait for a language model that judges claims; after it the judge of the model server does. A model on a processor may
+    need longer than its verdicts are worth."""
 
     run_tools_timeout_s: float = Field(default=2.0, gt=0)
     """Longest wait for the list of tools; after it the run goes on without any. Each tool has its own limit for a call."""

@@ -126,6 +126,7 @@ def model_system(
     settings = {
         **UNHURRIED,
         "GROUNDWORK_LLM_PROVIDERS": json.dumps({"scripted": provider}),
+        "GROUNDWORK_VERIFY_JUDGE": "learned",  # what is scripted is the answer
         # A model that falls silent is waited for so long. Less, and one is given up whose machine stood still for a moment.
         "GROUNDWORK_LLM_STALL_TIMEOUT_S": "20",
         "GROUNDWORK_RUN_LEASE_S": "1",

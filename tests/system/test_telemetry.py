@@ -110,6 +110,7 @@ def observed(tmp_path_factory: pytest.TempPathFactory, models_dir: Path) -> Iter
             "OTEL_BSP_SCHEDULE_DELAY": "100",
             "GROUNDWORK_AUTH": "api_keys",
             "GROUNDWORK_LLM_PROVIDERS": json.dumps({"scripted": provider}),
+            "GROUNDWORK_VERIFY_JUDGE": "learned",
             "GROUNDWORK_INGEST_SWEEP_INTERVAL_S": "5",
         }
         folder = tmp_path_factory.mktemp("observed")

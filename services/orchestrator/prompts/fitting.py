@@ -59,14 +59,15 @@ async def fit(
     share: float = 1.0,
     sources: Sequence[str] = (),
     render: Callable[[Sequence[str]], str] | None = None,
+    operation: Operation = Operation.ANSWER,
 ) -> Fitted:
     """The messages within the model's context, of which `share` is used. `render` writes the last question with the sources that
     are kept. Raises QuestionTooLong when not even the system prompt and the question fit."""
-    await model.count_tokens([""], Operation.ANSWER)  # the context of a server is known once it has been asked
-    fitting = _Fitting(model.info(Operation.ANSWER), list(messages), sources, render, answer_tokens, share)
+    await model.count_tokens([""], operation)  # the context of a server is known once it has been asked
+    fitting = _Fitting(model.info(operation), list(messages), sources, render, answer_tokens, share)
 
     async def exactly(texts: Sequence[str]) -> Sequence[int]:
-        return await model.count_tokens(texts, Operation.ANSWER)
+        return await model.count_tokens(texts, operation)
 
     offered = tools_text(tools) if tools else ""
     try:  # what fits by an estimate from above need not be counted

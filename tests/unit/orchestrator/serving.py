@@ -17,6 +17,8 @@ from services.orchestrator.modes.serving import Modes, discover_modes
 from services.orchestrator.modes.threads import Threads
 from services.orchestrator.ports import Memory, RunSources, Searcher, SentenceScorer, Tools
 from services.orchestrator.settings import OrchestratorSettings
+from services.orchestrator.verification.checks import Checks
+from services.orchestrator.verification.judges import ClaimJudge, WordJudge
 from tests.unit.orchestrator.fakes import FakeMemory, FakeScorer, FakeSearcher, FakeSources, FakeTools
 
 
@@ -43,11 +45,12 @@ def mode_services(
     tools: Tools | None = None,
     agents: Agents | None = None,
     scorer: SentenceScorer | None = None,
+    judges: Sequence[ClaimJudge] = (WordJudge(),),
 ) -> ModeServices:
     """What is not given is a fake."""
-    sources = sources or FakeSources()
+    sources, searcher = sources or FakeSources(), searcher or FakeSearcher()
     return ModeServices(
-        searcher or FakeSearcher(),
+        searcher,
         tools or FakeTools(),
         sources,
         Threads(memory or FakeMemory(), sources, turns=8),
@@ -55,6 +58,7 @@ def mode_services(
         drafter or Drafter(FakeScorer(), None),
         agents or discover_agents(),
         scorer or FakeScorer(),
+        checks=Checks(judges, searcher=searcher, sources=sources),
     )
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from kit.errors import Unavailable
 from services.orchestrator.answering.quotes import number_quotes
+from services.orchestrator.errors import BudgetSpent
 from services.orchestrator.log.events import CheckedBy, ClaimChecked, Evidence, SupportStatus, Thinking
 from services.orchestrator.log.journal import Journal
 from services.orchestrator.models import RunKey
@@ -177,6 +178,18 @@ async def test_judge_that_fails_is_followed_by_the_next_and_it_is_said() -> None
     assert verdicts(answer) == ["supported"]
     said = [each.payload for each in log.events[KEY] if isinstance(each.payload, Thinking)]
     assert [each.degraded.reason for each in said if each.degraded] == ["JUDGE_AWAY"]
+
+
+async def test_model_is_not_asked_when_no_budget_is_left() -> None:
+    def spent() -> None:
+        raise BudgetSpent("the tokens of this run are used up", budget="tokens")
+
+    model, log = Scripted(asks_model=True), MemoryLog()
+    check = AnswerCheck([model, Scripted(BUILT)], require_model=spent)
+    answer = await checked("The tower was built in 1889. [1]", check, log=log)
+    assert (verdicts(answer), model.asked) == (["supported"], [])
+    said = [each.payload for each in log.events[KEY] if isinstance(each.payload, Thinking)]
+    assert [each.degraded.reason for each in said if each.degraded] == [BudgetSpent.reason]
 
 
 async def test_verdicts_are_said_claim_by_claim() -> None:
