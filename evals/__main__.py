@@ -30,7 +30,7 @@ GROUNDWORK_URL = "GROUNDWORK_URL"
 def main(arguments: Sequence[str] | None = None) -> int:
     """The exit code: 0, 1 when a threshold is not reached, 2 when it could not be measured."""
     words = sys.argv[1:] if arguments is None else arguments
-    if words[:1] in (["reading"], ["cases"]):
+    if words[:1] in (["reading"], ["cases"], ["ocr"]):
         from evals.reading.__main__ import main as measure_reading  # noqa: PLC0415 - needs what ingestion needs, and no system
 
         return measure_reading(words)

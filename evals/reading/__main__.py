@@ -1,4 +1,4 @@
-"""`python -m evals reading` and `python -m evals cases`: what reading does to files. `make eval ARGS=reading` and `ARGS=cases`."""
+"""`python -m evals reading`, `cases` and `ocr`: what reading does to files. `make eval ARGS=reading`, `ARGS=cases`, `ARGS=ocr`."""
 
 import argparse
 import sys
@@ -8,6 +8,7 @@ from pathlib import Path
 from evals.reading.cases import OTHER_ROOMS, run_cases
 from evals.reading.encodings import encoding_table
 from evals.reading.golden import LEAST, golden_table, means, measured_pages
+from evals.reading.ocr import error_table
 
 NOT_AS_EXPECTED, FAILED = 1, 2
 _CASES = Path("../shared/data/cases")
@@ -17,10 +18,16 @@ def main(arguments: Sequence[str]) -> int:
     """The exit code: 0, 1 when something is not as expected, 2 when it could not be measured."""
     parser = argparse.ArgumentParser(prog="python -m evals", description="Measures how files are read.")
     parser.add_argument(
-        "what", choices=("reading", "cases"), help="golden pages and encodings, or cases that went wrong"
+        "what",
+        choices=("reading", "cases", "ocr"),
+        help="golden pages and encodings, cases that went wrong, or text recognition by script",
     )
     parser.add_argument("--folder", type=Path, default=_CASES, help=f"where the cases lie; default: {_CASES}")
     options = parser.parse_args(arguments)
+    if options.what == "ocr":
+        for line in error_table():
+            _print(line)
+        return 0
     return _measure_reading() if options.what == "reading" else _run_cases(options.folder)
 
 

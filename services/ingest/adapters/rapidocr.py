@@ -52,6 +52,7 @@ class RapidOcr:
     """Loaded at the first picture: 1 second and about 300 MB that a file with a text layer does not need."""
 
     scripts = "Latin, Chinese and Japanese"
+    missing = ""
 
     def __init__(self, *, threads: int) -> None:
         self._threads = threads

@@ -73,6 +73,8 @@ class TextRecognizer(Protocol):
 
     scripts: str
     """What it reads, for people: "Latin, Greek"."""
+    missing: str
+    """What to install for other scripts, in the imperative; empty when there is nothing."""
 
     def read(self, picture: Picture, time_limit_s: float) -> RecognizedPicture:
         """Stops early after `time_limit_s`. Raises RecognizerMissing when there is nothing to read with, RecognitionFailed, and
@@ -115,6 +117,11 @@ class OcrBudget:
     def scripts(self) -> str:
         """What the recogniser reads."""
         return self._recognizer.scripts
+
+    @property
+    def missing(self) -> str:
+        """What to install for the recogniser to read other scripts."""
+        return self._recognizer.missing
 
     @property
     def spent(self) -> str:

@@ -29,6 +29,7 @@ class OffTheMainThread:
     def __init__(self, recognizer: TextRecognizer) -> None:
         self._recognizer = recognizer
         self.scripts = recognizer.scripts
+        self.missing = recognizer.missing
 
     def read(self, picture: Picture, time_limit_s: float) -> RecognizedPicture:
         with ThreadPoolExecutor(1) as thread:
@@ -39,6 +40,7 @@ class ScriptedRecognizer:
     """Reads what it was told, one answer a picture, the last one again and again."""
 
     scripts = "Latin"
+    missing = ""
 
     def __init__(self, *answers: RecognizedPicture | Exception) -> None:
         self._answers = list(answers)

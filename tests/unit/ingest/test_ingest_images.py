@@ -113,7 +113,7 @@ DOUBTFUL = RecognizedPicture(
         (b"\x89PNG\r\n\x1a\n" + b"x" * 100, read_as("x"), "IMAGE_BROKEN", "damaged"),
         (bytes_of(PAGE, "JPEG")[:900], read_as("x"), "IMAGE_BROKEN", "damaged"),
         (bytes_of(PAGE, "PNG"), read_as(), "NO_TEXT", "OCR) found no text"),
-        (bytes_of(PAGE, "PNG"), read_as(unread_count=3), "OCR_SCRIPT_UNSUPPORTED", "it reads Latin, not Cyrillic"),
+        (bytes_of(PAGE, "PNG"), read_as(unread_count=3), "OCR_SCRIPT_UNSUPPORTED", "it reads Latin, not handwriting"),
         (bytes_of(PAGE, "PNG"), DOUBTFUL, "OCR_SCRIPT_UNSUPPORTED", "upload a version with a text layer"),
         (bytes_of(PAGE, "PNG"), BROKEN, "NO_TEXT", "OCR) failed on it"),
         (bytes_of(PAGE, "PNG"), MISSING, "OCR_MISSING", "needs rapidocr"),

@@ -55,6 +55,7 @@ class _Staged:
         self._recognizer = recognizer
         self._stages = stages
         self.scripts = recognizer.scripts
+        self.missing = recognizer.missing
 
     def read(self, picture: Picture, time_limit_s: float) -> RecognizedPicture:
         self._stages.begin("ocr")

@@ -36,6 +36,11 @@ _OOM_SCORE = 500
 _NOBODY = 65534
 _LIBRARIES = ("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib", "/etc/ld.so.cache")
 _FONTS = ("/usr/share/fonts", "/usr/share/X11/fonts", "/usr/local/share/fonts")  # PDFium draws pages that carry none
+_LANGUAGES = (
+    "/usr/share/tesseract-ocr",
+    "/usr/share/tessdata",
+    "/usr/local/share/tessdata",
+)  # what Tesseract reads with
 _MACHINE = ("/proc/cpuinfo", "/proc/meminfo", "/sys/devices/system", "/dev/null", "/dev/urandom")
 _PACKAGES = ("services", "kit")
 
@@ -149,7 +154,7 @@ def _readable() -> Iterator[Path]:
     yield Path(sys.base_prefix, "lib")
     for package in _PACKAGES:
         yield from map(Path, sys.modules[package].__path__)
-    yield from map(Path, (*_LIBRARIES, *_FONTS, *_MACHINE))
+    yield from map(Path, (*_LIBRARIES, *_FONTS, *_LANGUAGES, *_MACHINE))
 
 
 def _leave_network() -> str:

@@ -180,8 +180,9 @@ def _load_tokenizer(path: str) -> TokenCounter:
 
 def _recognizer(threads: int) -> TextRecognizer:
     from services.ingest.adapters.rapidocr import RapidOcr  # noqa: PLC0415 - it loads its models when first used
+    from services.ingest.adapters.tesseract import ByScript, Tesseract  # noqa: PLC0415 - as above
 
-    return RapidOcr(threads=threads)
+    return ByScript(RapidOcr(threads=threads), Tesseract(threads=threads))
 
 
 def _loaded_detector() -> LanguageDetector:

@@ -52,7 +52,7 @@ def parse_image(source: Source, name: str, ocr: OcrBudget | None) -> ParsedDocum
         with image:
             pages = list(_pages(image, name, ocr))
     if not any(page.blocks for page in pages):
-        raise nothing_recognized(name, pages, ocr.scripts) or _nothing_read(name, pages)
+        raise nothing_recognized(name, pages, ocr) or _nothing_read(name, pages)
     blocks: tuple[Block, ...] = tuple(itertools.chain.from_iterable(page.blocks for page in pages))
     return ParsedDocument(title_from(name), blocks, tuple(page.status for page in pages), tuple(page_warnings(pages)))
 

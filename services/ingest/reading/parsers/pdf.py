@@ -117,7 +117,7 @@ def _read(document: Any, name: str, ocr: OcrBudget | None) -> ParsedDocument:
     statuses = tuple(page.status for page in pages)
     blocks = tuple(block for page in pages for block in page.blocks)
     if not blocks:
-        raise (nothing_recognized(name, pages, ocr.scripts) if ocr else None) or _nothing_read(name, pages)
+        raise (nothing_recognized(name, pages, ocr) if ocr else None) or _nothing_read(name, pages)
     return ParsedDocument(title_or_name(title, name), blocks, statuses, tuple(page_warnings(pages)))
 
 

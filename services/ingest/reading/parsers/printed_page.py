@@ -13,7 +13,7 @@ from services.ingest.reading.parsers.aligned_tables import find_aligned_tables
 from services.ingest.reading.parsers.losses import left_out
 from services.ingest.reading.parsers.pdf_tables import CarriedHeader, Table, row_blocks
 from services.ingest.reading.reading_order import Fragment, lines_in_order
-from services.ingest.reading.recognition import RecognizedPicture
+from services.ingest.reading.recognition import OcrBudget, RecognizedPicture
 
 _MAX_LISTED = 20
 _MAX_FURNITURE = 3
@@ -97,16 +97,17 @@ def page_warnings(pages: Sequence[PageResult]) -> Iterator[str]:
         yield f"text recognition (OCR) saw writing in {counts}"
 
 
-def nothing_recognized(name: str, pages: Sequence[PageResult], scripts: str) -> DocumentRejected | None:
+def nothing_recognized(name: str, pages: Sequence[PageResult], ocr: OcrBudget) -> DocumentRejected | None:
     """What to say of a document without text whose pages are written in a script that the recogniser does not read; None of
     others."""
     foreign = sum(1 for page in pages if page.is_foreign)
     if not foreign or 2 * foreign < sum(1 for page in pages if page.status == "failed"):
         return None
+    install = f"{ocr.missing} on the worker's machine and upload it again, or " if ocr.missing else ""
     return DocumentRejected(
         "OCR_SCRIPT_UNSUPPORTED",
-        f"{name} is a picture of text in a script that text recognition (OCR) does not read: it reads {scripts}, not Cyrillic, "
-        "Greek, Arabic, Hebrew or handwriting; upload a version with a text layer",
+        f"{name} is a picture of text in a script that text recognition (OCR) does not read: it reads {ocr.scripts}, not "
+        f"handwriting; {install}upload a version with a text layer",
     )
 
 
