@@ -132,7 +132,8 @@ class Proactive:
         result = outcome.content.get("result") if outcome.ok and isinstance(outcome.content, Mapping) else None
         if result is None:
             return await _said(asked.run, f"I could not compute {expression}: {outcome.summary}")
-        return await _said(asked.run, f"{expression} = {result}")
+        sign = "=" if outcome.content.get("exact", True) else "≈"
+        return await _said(asked.run, f"{expression} {sign} {result}")
 
     async def _time(self, asked: Asked) -> Answer:
         outcome = await self._called(asked, Route.TIME)

@@ -1,4 +1,5 @@
-"""Exact arithmetic: a model is bad at it. The expression is parsed and walked, never executed as code.
+"""Exact arithmetic: a model is bad at it. The expression is parsed and walked, never executed as code. Numbers are fractions, so
+that 0.1 + 0.2 is 0.3; what has no exact value (a root, a logarithm, pi) is a floating-point number from there on.
 
 Bounds, so that no expression takes noticeable time or memory: length, nesting, and the size of every intermediate integer,
 checked before the operation where the result could be large (`9**9**9`, `factorial(10**6)`).
@@ -9,6 +10,9 @@ import math
 import operator
 import statistics
 from collections.abc import Callable
+from contextlib import suppress
+from decimal import Decimal, InvalidOperation, localcontext
+from fractions import Fraction
 from typing import Any
 
 from services.tools.errors import ToolError
@@ -23,14 +27,20 @@ FACTORIAL_MAX = 500
 DIGITS_MAX = 100
 EXACT_INTEGER_MAX = 2**53
 """The largest integer up to which JSON's numbers are exact."""
+EXPONENT_MAX = 400
+"""Of a literal: beyond a double's range, and still a small fraction."""
+SHOWN_DIGITS = 15
+"""Of a result that is not exact: all that a double is sure of."""
+DECIMALS_MAX = 30
+"""Places behind the point of an exact result; one with more is shown rounded."""
 
 SCHEMA = {
     "type": "function",
     "function": {
         "name": "math_eval",
         "description": (
-            "Evaluates an arithmetic expression exactly. Knows + - * / // % **, parentheses, pi, e, tau, and functions such as "
-            "sqrt, log, sin, round, floor, ceil, min, max, sum, mean, median, factorial, comb, gcd."
+            "Evaluates an arithmetic expression, and says whether the result is exact. Knows + - * / // % **, parentheses, pi, e, "
+            "tau, and functions such as sqrt, log, sin, round, floor, ceil, min, max, sum, mean, median, factorial, comb, gcd."
         ),
         "parameters": {
             "type": "object",
@@ -70,7 +80,7 @@ POLICY = Policy(
     without_model=WithoutModel("math", "expression", "do sums"),
 )
 
-Number = int | float
+Number = int | Fraction | float
 
 
 class MathError(ToolError):
@@ -80,22 +90,67 @@ class MathError(ToolError):
 
 
 def math_eval(expression: str) -> dict[str, Any]:
-    """`result` as text, exact for integers; `value` as a number, where JSON holds it exactly or it is a float."""
+    """`result` as text; `exact`, whether that is the very value; `value` as a number, but for integers that JSON does not hold."""
     try:
         value = _finite(_evaluate(_parse(expression), 0))
     except RecursionError as error:  # while quoting what is wrong with a deep expression
         raise MathError(f"the expression is nested more than {NESTING_MAX} deep; split it") from error
-    answer: dict[str, Any] = {"expression": expression, "result": str(value)}
-    if isinstance(value, float) or abs(value) <= EXACT_INTEGER_MAX:
-        answer["value"] = value
+    result, is_exact = _shown(value)
+    answer: dict[str, Any] = {"expression": expression, "result": result, "exact": is_exact}
+    if not isinstance(value, int) or abs(value) <= EXACT_INTEGER_MAX:
+        with suppress(OverflowError):
+            answer["value"] = value if isinstance(value, int) else float(value)
     return answer
 
 
+def _shown(value: Number) -> tuple[str, bool]:
+    """A number as text, and whether that is all of it."""
+    if isinstance(value, int):
+        return str(value), True
+    if isinstance(value, Fraction) and (places := _decimal_places(value)) is not None:
+        digits = str(abs(value.numerator) * 10**places // value.denominator).rjust(places + 1, "0")
+        return f"{'-' if value < 0 else ''}{digits[:-places]}.{digits[-places:]}", True
+    return _rounded(value), False
+
+
+def _decimal_places(value: Fraction) -> int | None:
+    """How many places behind the point write the fraction exactly; None where none do, or too many."""
+    return next((places for places in range(1, DECIMALS_MAX + 1) if 10**places % value.denominator == 0), None)
+
+
+def _rounded(value: Fraction | float) -> str:
+    with localcontext() as context:
+        context.prec = SHOWN_DIGITS
+        numerator, denominator = value.as_integer_ratio()
+        rounded = Decimal(numerator) / Decimal(denominator)
+    text = f"{rounded.normalize():f}" if -6 < rounded.adjusted() < SHOWN_DIGITS else f"{rounded.normalize():e}"
+    return "0" if text == "-0" else text
+
+
 def _parse(expression: str) -> ast.expr:
+    """The expression as a tree, whose constants have the value that is written."""
+    text = expression.strip()
     try:
-        return ast.parse(expression.strip(), mode="eval").body
+        tree = ast.parse(text, mode="eval").body
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Constant) and isinstance(node.value, float):
+                node.value = _literal(ast.get_source_segment(text, node) or "", node.value)  # type: ignore[assignment]
     except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
         raise MathError(f"this is not an arithmetic expression: {expression[:100]!r}") from error
+    return tree
+
+
+def _literal(written: str, value: float) -> Number:
+    try:
+        exact = Decimal(written.replace("_", ""))
+    except InvalidOperation:
+        return value
+    return _plain(Fraction(exact)) if abs(exact.adjusted()) <= EXPONENT_MAX else value
+
+
+def _plain(value: Any) -> Any:
+    """A fraction without a denominator as the integer that it is."""
+    return value.numerator if isinstance(value, Fraction) and value.denominator == 1 else value
 
 
 def _evaluate(node: ast.expr, depth: int) -> Any:
@@ -107,7 +162,7 @@ def _evaluate(node: ast.expr, depth: int) -> Any:
             f"{ast.unparse(node)[:60]!r} is not arithmetic; only numbers, operators and known functions are"
         )
     try:
-        return _bounded(evaluate(node, depth + 1))
+        return _bounded(_plain(evaluate(node, depth + 1)))
     except ZeroDivisionError as error:
         raise MathError(f"division by zero in {ast.unparse(node)[:60]!r}") from error
     except OverflowError as error:
@@ -117,7 +172,7 @@ def _evaluate(node: ast.expr, depth: int) -> Any:
 
 
 def _constant(node: Any, _: int) -> Number:
-    if type(node.value) not in (int, float):
+    if type(node.value) not in (int, float, Fraction):
         raise MathError(f"{node.value!r:.60} is not a number")
     number: Number = node.value
     return number
@@ -147,7 +202,7 @@ def _binary(node: Any, depth: int) -> Number:
         operate = _BINARY.get(type(operation.op))
         if operate is None:
             raise MathError("only + - * / // % ** stand between numbers; a power is written 2**10, not 2^10")
-        value = _bounded(operate(value, _number(_evaluate(operation.right, depth))))
+        value = _bounded(_plain(operate(value, _number(_evaluate(operation.right, depth)))))
     return value
 
 
@@ -175,6 +230,8 @@ def _number(value: Any) -> Number:
 def _bounded(value: Any) -> Any:
     if isinstance(value, complex):
         raise MathError("the result is not a real number")
+    if isinstance(value, Fraction) and _bits(value) > INTEGER_BITS_MAX:
+        return float(value)
     if isinstance(value, int) and value.bit_length() > INTEGER_BITS_MAX:
         raise MathError(f"a number has more than {INTEGER_BITS_MAX} bits; use floating-point numbers, or a smaller one")
     return value
@@ -187,11 +244,34 @@ def _finite(value: Any) -> Number:
     return number
 
 
+def _bits(value: int | Fraction) -> int:
+    return max(abs(value.numerator).bit_length(), value.denominator.bit_length())
+
+
 def _power(base: Number, exponent: Number) -> Any:
-    grows = isinstance(base, int) and isinstance(exponent, int) and exponent > 0 and abs(base) > 1
-    if grows and int(base).bit_length() * exponent > 2 * INTEGER_BITS_MAX:  # twice: bit_length() rounds up
-        raise MathError("a power is too large; use a floating-point base, as in 2.0**1000")
-    return base**exponent
+    if isinstance(base, float) or not isinstance(exponent, int):
+        return float(base) ** float(exponent)
+    if _bits(base) * abs(exponent) > 2 * INTEGER_BITS_MAX and abs(base) not in (0, 1):  # twice: bit_length() rounds up
+        if isinstance(base, int):
+            raise MathError("a power is too large; use exp and log, as in exp(1000 * log(2))")
+        return float(base) ** exponent
+    return Fraction(base) ** exponent
+
+
+def _divide(dividend: Number, divisor: Number) -> Any:
+    if isinstance(dividend, float) or isinstance(divisor, float):
+        return dividend / divisor
+    return Fraction(dividend) / Fraction(divisor)
+
+
+def _of_fractions(function: Callable[[list[Any]], Any]) -> Callable[[list[Number]], Number]:
+    """A function of a list, over fractions where it would make floats of integers."""
+
+    def exact(numbers: list[Number]) -> Number:
+        result: Number = function([Fraction(each) if isinstance(each, int) else each for each in numbers])
+        return result
+
+    return exact
 
 
 def _factorial(number: int) -> int:
@@ -229,7 +309,7 @@ _BINARY: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
     ast.Mult: operator.mul,
-    ast.Div: operator.truediv,
+    ast.Div: _divide,
     ast.FloorDiv: operator.floordiv,
     ast.Mod: operator.mod,
     ast.Pow: _power,
@@ -243,7 +323,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
             "cosh", "tanh", "degrees", "radians", "floor", "ceil", "trunc", "hypot", "gcd", "lcm", "isqrt", "prod", "fsum",
         )
     },
-    **{name: getattr(statistics, name) for name in ("mean", "median", "stdev", "pstdev", "variance")},
+    **{name: _of_fractions(getattr(statistics, name)) for name in ("mean", "median", "stdev", "pstdev", "variance")},
     "abs": abs,
     "min": min,
     "max": max,
