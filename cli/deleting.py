@@ -31,7 +31,8 @@ async def delete_each(
     for each in ids:
         given(each, what)
     if not yes:
-        _confirm(f"Delete {f'the {what} {ids[0]}' if len(ids) == 1 else f'{len(ids)} {what}s'}{also}?")
+        question = f"Delete {f'the {what} {ids[0]}' if len(ids) == 1 else f'{len(ids)} {what}s'}{also}?"
+        confirm(question, "Nothing was deleted.")
     for each in ids:
         await gateway.request("DELETE", f"{path}/{in_path(each, what)}")
         if not output.as_json:
@@ -41,11 +42,12 @@ async def delete_each(
     return 0
 
 
-def _confirm(question: str) -> None:
+def confirm(question: str, otherwise: str) -> None:
+    """Asks on stderr. Raises UsageError that says `otherwise` when the user says no, and when nobody can be asked."""
     try:
         agreed = typer.confirm(question, err=True)
     except typer.Abort as error:
         typer.echo(err=True)  # the question has no end of line
         raise UsageError("Nobody was there to be asked; say --yes.") from error
     if not agreed:
-        raise UsageError("Nothing was deleted.")
+        raise UsageError(otherwise)

@@ -27,6 +27,7 @@ from cli.commands.research import research
 from cli.commands.runs import runs
 from cli.commands.threads import threads
 from cli.commands.tools import tools
+from cli.commands.usage import usage
 from cli.display.answering import RunView
 from cli.display.output import Output, ProgressLines, bar_state
 from cli.errors import REFUSED, UsageError, document_id, given, in_words
@@ -63,6 +64,7 @@ app.command(cls=OneText, epilog=WHERE)(research)
 app.command(cls=OneText, epilog=WHERE)(chat)
 app.command(epilog=WHERE)(tools)
 app.command(epilog=WHERE)(agents)
+app.command(epilog=WHERE)(usage)
 app.command()(backup)
 app.command()(restore)
 app.command()(doctor)

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from cli.client.gateway import Gateway, Json, in_path
-from cli.deleting import Yes, delete_each
+from cli.deleting import Yes, confirm, delete_each
 from cli.display.output import Output
 from cli.errors import CliError, UsageError
 from cli.program import command_line
@@ -76,6 +76,7 @@ def update(
     collection_id: Id,
     name: Name = "",
     visibility: SharedWith = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Share without asking first.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Rename a collection of yours, or say who may read it."""
@@ -83,6 +84,11 @@ def update(
     async def command(gateway: Gateway) -> int:
         if not (name or visibility):
             raise UsageError("Say what is to change: --name, --visibility, or both.")
+        if visibility == "tenant" and not yes:
+            confirm(
+                f"Share the collection {collection_id}? Everyone here then reads all of its documents.",
+                "Nothing was changed.",
+            )
         body: Json = {"name": name or None, "visibility": visibility}
         return await _said(gateway, "PATCH", _path(collection_id), body, Output(as_json=as_json))
 

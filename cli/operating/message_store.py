@@ -52,22 +52,27 @@ _ANYWAY = (
 )
 
 
-def backup(place: Path, *, anyway: bool = False, keys: Path | None = None, keep: int | None = None) -> int:
+def backup(
+    place: Path, *, anyway: bool = False, keys: Path | None = None, keep: int | None = None, indexes: bool = False
+) -> int:
     """Writes a backup to a file, or to a new one in a folder, of which then the newest `keep` remain; the exit code.
 
     A damaged store is refused, or with `anyway` copied and the backup marked. `keys`: the folder of the services' keys, if not that
-    of the data directory, or the file of their public keys.
+    of the data directory, or the file of their public keys. `indexes`: with the indexes of a system that is stopped.
     """
 
     async def run() -> None:
         settings = read_standalone_settings()
         public_keys = await asyncio.to_thread(_public_keys, settings, keys)
+        index_folder = await asyncio.to_thread(_index_folder, settings) if indexes else None
         file = await asyncio.to_thread(_new_backup, place, keep)
         async with message_store(settings) as nats:
             damage = await _damage(nats, settings)
             if damage and not anyway:
                 raise BackupRefused("\n".join((_DAMAGED, *damage, _ANYWAY)))
-            manifest = await back_up(nats, file, _now, _say_stream, public_keys=public_keys, damage=damage)
+            manifest = await back_up(
+                nats, file, _now, _say_stream, public_keys=public_keys, damage=damage, indexes=index_folder
+            )
         size_kb = (await asyncio.to_thread(file.stat)).st_size // 1024
         _say(f"{file}: {_described(manifest)}, {size_kb} KB. It holds your documents and threads: keep it private.")
         if damage:
@@ -77,6 +82,20 @@ def backup(place: Path, *, anyway: bool = False, keys: Path | None = None, keep:
                 _say(f"{older}: removed, because {keep} newer ones are there.")
 
     return exit_code_of(run())
+
+
+def _index_folder(settings: StandaloneSettings) -> Path:
+    """The folder of both indexes, which can be copied while nobody writes to it."""
+    folder = settings.data_dir / "retriever"
+    if settings.nats_url or not folder.is_dir():
+        raise BackupUnusable(
+            f"There are no indexes in {settings.data_dir}: those on servers are backed up there. Leave --indexes out"
+        )
+    if running_nats_url(settings.data_dir):
+        raise BackupUnusable(
+            "Indexes are copied while nobody writes to them: stop Groundwork first, or leave --indexes out"
+        )
+    return folder
 
 
 def _new_backup(place: Path, keep: int | None) -> Path:
@@ -129,7 +148,12 @@ def restore(place: Path, *, replace: bool, keys: Path | None = None) -> int:
             _say_damage(manifest)
             if aside:
                 _say(f"What was there is in {aside}; remove it once you are sure.")
-            _say("The indexes are made again from the documents, beginning a minute after the next start.")
+            if manifest.folders:
+                _say(
+                    "The indexes are those of the backup; what they lack is made again, beginning a minute after the next start."
+                )
+            else:
+                _say("The indexes are made again from the documents, beginning a minute after the next start.")
 
     return exit_code_of(run())
 

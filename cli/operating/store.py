@@ -27,6 +27,10 @@ def backup(
     keep: Annotated[
         int | None, typer.Option(min=1, help="Of the backups in the folder only the newest so many remain.")
     ] = None,
+    indexes: Annotated[
+        bool,
+        typer.Option("--indexes", help="With the indexes of a system that is stopped: a restore searches at once."),
+    ] = False,
 ) -> None:
     """Write everything that is stored to FILE, while the system runs or is stopped.
 
@@ -35,7 +39,7 @@ def backup(
     """
     from cli.operating import message_store  # noqa: PLC0415 - needed here only, and clients should start fast
 
-    raise typer.Exit(message_store.backup(file, anyway=anyway, keys=keys, keep=keep))
+    raise typer.Exit(message_store.backup(file, anyway=anyway, keys=keys, keep=keep, indexes=indexes))
 
 
 def restore(

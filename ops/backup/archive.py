@@ -43,6 +43,17 @@ class StreamEntry:
 
 
 @dataclass(frozen=True)
+class FolderEntry:
+    """A folder of the data directory in a backup, as a tar of its files."""
+
+    name: str
+    parts: int
+    size_bytes: int
+    sha256: str
+    """Of all parts together."""
+
+
+@dataclass(frozen=True)
 class Manifest:
     """What a backup holds."""
 
@@ -53,6 +64,8 @@ class Manifest:
     """With which the jobs in its queues are verified. Of their private halves nothing is in a backup."""
     damage: tuple[str, ...] = ()
     """What was wrong with the store when it was copied all the same, a sentence each."""
+    folders: tuple[FolderEntry, ...] = ()
+    """The indexes, where they were wanted: else they are made again from the files."""
 
     @property
     def messages(self) -> int:
@@ -81,9 +94,33 @@ class ArchiveWriter:
         self._digest, self._parts, self._size_bytes = hashlib.sha256(), 0, 0
         return entry
 
+    def add_folder(self, folder: Path) -> FolderEntry:
+        """All files of a folder that nobody writes to."""
+        name = folder.name
+        with io.BufferedWriter(_Parts(self, name), PART_BYTES) as out, tarfile.open(fileobj=out, mode="w|") as tar:
+            tar.add(folder, arcname=".")
+        entry = FolderEntry(name, self._parts, self._size_bytes, self._digest.hexdigest())
+        self._digest, self._parts, self._size_bytes = hashlib.sha256(), 0, 0
+        return entry
+
     def add_manifest(self, manifest: Manifest) -> None:
         """The last thing."""
         _add(self._tar, MANIFEST, json.dumps(asdict(manifest), indent=1).encode())
+
+
+class _Parts(io.RawIOBase):
+    """What is written becomes parts of a backup."""
+
+    def __init__(self, writer: ArchiveWriter, name: str) -> None:
+        self._writer = writer
+        self._name = name
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        self._writer.add_part(self._name, bytes(data))
+        return len(data)
 
 
 @contextmanager
@@ -114,6 +151,36 @@ class Archive:
         """One part of a stream's copy. Raises BackupUnusable."""
         return _read(self._tar, _part_name(stream, number))
 
+    def extract_folder(self, entry: FolderEntry, to: Path) -> None:
+        """Writes the files of a folder below `to`. Raises BackupUnusable."""
+        parts = _PartReader(self, entry)
+        try:
+            with io.BufferedReader(parts, PART_BYTES) as source, tarfile.open(fileobj=source, mode="r|") as tar:
+                tar.extractall(to, filter="data")
+        except tarfile.TarError as error:
+            raise BackupUnusable(f"The backup is damaged: its folder {entry.name} cannot be read ({error})") from error
+
+
+class _PartReader(io.RawIOBase):
+    """The parts of a folder, one behind the other."""
+
+    def __init__(self, archive: Archive, entry: FolderEntry) -> None:
+        self._archive = archive
+        self._entry = entry
+        self._number = 0
+        self._rest = b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not self._rest and self._number < self._entry.parts:
+            self._rest = self._archive.part(self._entry.name, self._number)
+            self._number += 1
+        size = min(len(buffer), len(self._rest))
+        buffer[:size], self._rest = self._rest[:size], self._rest[size:]
+        return size
+
 
 def read_manifest(file: Path) -> Manifest:
     """What a backup says that it holds, without comparing checksums. Raises BackupUnusable."""
@@ -126,8 +193,9 @@ def open_verified(file: Path) -> Iterator[Archive]:
     """Reads the whole backup once and compares every checksum before anybody may use it. Raises BackupUnusable."""
     with _tar(file) as tar:
         archive = Archive(tar, _manifest(tar))
-        for stream in archive.manifest.streams:
-            _verify(archive, stream)
+        entries: list[StreamEntry | FolderEntry] = [*archive.manifest.streams, *archive.manifest.folders]
+        for entry in entries:
+            _verify(archive, entry)
         yield archive
 
 
@@ -158,12 +226,13 @@ def _manifest(tar: tarfile.TarFile) -> Manifest:
         keys = tuple(value.get("public_keys", ()))  # backups of earlier versions have none
         if keys:
             parse_public_keys(json.dumps({"keys": keys}))
-        return Manifest(value["created_at"], streams, value["format"], keys, tuple(value.get("damage", ())))
+        folders = tuple(FolderEntry(**folder) for folder in value.get("folders", ()))
+        return Manifest(value["created_at"], streams, value["format"], keys, tuple(value.get("damage", ())), folders)
     except (ValueError, KeyError, TypeError) as error:
         raise BackupUnusable(f"{tar.name!s} has a damaged manifest") from error
 
 
-def _verify(archive: Archive, stream: StreamEntry) -> None:
+def _verify(archive: Archive, stream: StreamEntry | FolderEntry) -> None:
     digest = hashlib.sha256()
     for number in range(stream.parts):
         digest.update(archive.part(stream.name, number))

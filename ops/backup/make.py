@@ -27,8 +27,10 @@ async def back_up(
     *,
     public_keys: Sequence[Jwk] = (),
     damage: Sequence[str] = (),
+    indexes: Path | None = None,
 ) -> Manifest:
-    """Writes all streams to `file`, with the keys that verify their jobs, and what is known to be wrong with them.
+    """Writes all streams to `file`, with the keys that verify their jobs, and what is known to be wrong with them. `indexes`: the
+    folder of both, which nobody writes to meanwhile; None leaves them out.
 
     Raises BackupUnusable when the file is there already, DataLoss when a stream cannot be read.
     """
@@ -43,7 +45,10 @@ async def back_up(
             if stream not in secret and not 0 < max_age_s <= LEASE_S:
                 on_stream(stream)
                 entries.append(await _copy(nats, stream, writer))
-        manifest = Manifest(created_at, tuple(entries), public_keys=tuple(public_keys), damage=tuple(damage))
+        folders = (await asyncio.to_thread(writer.add_folder, indexes),) if indexes else ()
+        manifest = Manifest(
+            created_at, tuple(entries), public_keys=tuple(public_keys), damage=tuple(damage), folders=folders
+        )
         await asyncio.to_thread(writer.add_manifest, manifest)
     return manifest
 

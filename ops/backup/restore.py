@@ -15,8 +15,8 @@ from kit.jetstream import KeyValue, Nats
 from kit.jetstream.reading import last_messages
 from kit.jetstream.snapshot import PIECE_BYTES, StreamCopy, bring_back
 from kit.jetstream.streams import stream_names
-from ops.backup.archive import Archive, Manifest, StreamEntry, open_verified
-from ops.errors import RestoreRefused
+from ops.backup.archive import Archive, FolderEntry, Manifest, StreamEntry, open_verified
+from ops.errors import BackupUnusable, RestoreRefused
 from ops.local_store import LocalStore, OpenStore
 from ops.signers import SIGNERS
 from ops.watch.records import is_tombstone, read_entries, read_totals
@@ -24,6 +24,9 @@ from ops.watch.runs import marker_for
 from services.ingest.state import DOCUMENTS
 from services.orchestrator.state import MARKERS, RECORDS
 from services.retriever.state import ACTIVE_REVISIONS
+
+FOLDERS = frozenset({"retriever"})
+"""Of a data directory, that a backup may hold."""
 
 
 async def restore_into(nats: Nats, archive: Archive, *, replace: bool, on_stream: Callable[[str], None]) -> None:
@@ -104,7 +107,10 @@ async def restore_data_dir(
         async with open_store(unfinished) as nats:
             await restore_into(nats, archive, replace=False, on_stream=on_stream)
         await asyncio.to_thread(KeyFolder(local.keys).trust_for_jobs, SIGNERS, archive.manifest.public_keys)
-        aside = local.path / f"nats.replaced-{now():%Y%m%dT%H%M%S}" if filled else None
+        replaced = f"replaced-{now():%Y%m%dT%H%M%S}"
+        for folder in archive.manifest.folders:
+            await asyncio.to_thread(_restore_folder, archive, folder, local.path, replaced)
+        aside = local.path / f"nats.{replaced}" if filled else None
         await asyncio.to_thread(_take_place, local, unfinished, aside)
         return archive.manifest, aside
 
@@ -114,6 +120,20 @@ async def _pieces(archive: Archive, stream: StreamEntry) -> AsyncGenerator[bytes
         part = await asyncio.to_thread(archive.part, stream.name, number)
         for start in range(0, len(part), PIECE_BYTES):
             yield part[start : start + PIECE_BYTES]
+
+
+def _restore_folder(archive: Archive, entry: FolderEntry, path: Path, replaced: str) -> None:
+    """Puts a folder in place in one step; one that is there is moved aside."""
+    if entry.name not in FOLDERS:
+        raise BackupUnusable(f"The backup has a folder {entry.name!r}, which this Groundwork does not know")
+    made, place = path / f"{entry.name}.restoring", path / entry.name
+    shutil.rmtree(made, ignore_errors=True)
+    made.mkdir(mode=0o700)
+    archive.extract_folder(entry, made)
+    if place.exists() and _has_files(place):
+        place.rename(path / f"{entry.name}.{replaced}")
+    shutil.rmtree(place, ignore_errors=True)
+    made.replace(place)
 
 
 def _take_place(local: LocalStore, made: Path, aside: Path | None) -> None:

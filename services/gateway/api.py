@@ -9,6 +9,7 @@ from fastapi import Depends, FastAPI
 from fastapi.openapi.utils import get_openapi
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
+from starlette.middleware.cors import CORSMiddleware
 
 from services.gateway import problems
 from services.gateway.access.audit import AuditLog
@@ -118,8 +119,17 @@ def create_api(backends: Backends, api_keys: Keys | None = None) -> FastAPI:
         max_json_bytes=settings.max_json_bytes,
         body_timeout_s=settings.request_body_timeout_s,
         any_address=api_keys is not None,
+        origins=settings.cors_origins,
     )
     app.add_middleware(Entrance, door=door)
+    if settings.cors_origins:
+        app.add_middleware(
+            CORSMiddleware,
+            allow_origins=settings.cors_origins,
+            allow_methods=["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"],
+            allow_headers=["Authorization", "Content-Type", "Idempotency-Key", "Last-Event-ID", "traceparent"],
+            expose_headers=["Location", "Retry-After", "X-Run-Id", "X-Trace-Id"],
+        )
     app.add_middleware(Edge, audit=audit)
     app.openapi = lambda: _openapi(app)  # type: ignore[method-assign] # FastAPI's documented way to extend it
     return app

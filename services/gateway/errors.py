@@ -189,5 +189,7 @@ HTTP_STATUS_BY_REASON: dict[str, int] = {
     RequestBodyTimeout.reason: 408,
     "UPLOAD_CORRUPT": 400,
     "FILE_TOO_LARGE": 413,
+    "FILE_INFECTED": 422,
+    "STORAGE_QUOTA_EXCEEDED": 507,
 }
 """Where HTTP has a more exact status than the table of kit.errors."""

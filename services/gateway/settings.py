@@ -2,9 +2,10 @@
 
 import re
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import Field, SecretStr, ValidationInfo, field_validator
+from pydantic import BeforeValidator, Field, SecretStr, ValidationInfo, field_validator
+from pydantic_settings import NoDecode
 
 from kit.process.settings import HostNames, LocalUserSettings, MessageStoreSettings, Networks, SigningServiceSettings
 
@@ -19,6 +20,23 @@ def usable_bootstrap_key(text: str) -> str:
             "a bootstrap key must have 12 to 1000 printable ASCII characters and no spaces; `openssl rand -hex 24` prints one"
         )
     return key
+
+
+_ORIGIN = re.compile(r"https?://[a-z0-9.-]+(:[0-9]{1,5})?|https?://\[[0-9a-f:]+\](:[0-9]{1,5})?")
+
+
+def _origins(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    origins = tuple(each.strip().lower() for each in value.split(",") if each.strip())
+    for origin in origins:
+        if not _ORIGIN.fullmatch(origin):
+            raise ValueError(f"{origin!r} is no origin; write scheme and host alone, as https://app.example.com")
+    return origins
+
+
+Origins = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_origins)]
+"""Origins of web pages, written with commas between them."""
 
 
 class GatewaySettings(MessageStoreSettings, LocalUserSettings, SigningServiceSettings):
@@ -38,6 +56,10 @@ class GatewaySettings(MessageStoreSettings, LocalUserSettings, SigningServiceSet
     allowed_hosts: HostNames = ()
     """Host names, comma-separated, under which the API may be asked for besides loopback names. A name that is not listed is
     refused, because a hostile page can point its own name at this machine (DNS rebinding)."""
+
+    cors_origins: Origins = ()
+    """Origins of other sites, comma-separated, whose pages may ask here: `https://app.example.com`. Scheme and host as the browser
+    sends them, a port only where it is not the usual one. Empty: only the console, which is of this origin."""
 
     auth: Literal["none", "api_keys"] = "none"
     """Who may come in. `none`: everybody who reaches the gateway, as the one local user with all scopes; on loopback only.

@@ -23,6 +23,7 @@ from kit.process.service import Service
 from kit.stores.idempotency import IdempotencyKeys
 from kit.stores.message_store import lasting, open_message_store
 from services.ingest import state
+from services.ingest.adapters.clamd import ClamdScanner
 from services.ingest.adapters.nats_dead_letters import NatsDeadLetterStore
 from services.ingest.adapters.nats_files import NatsFileStore
 from services.ingest.adapters.nats_queues import NatsForgetting, NatsJobQueue
@@ -35,6 +36,7 @@ from services.ingest.documents.catalog import Catalog
 from services.ingest.documents.deletion import Deletion
 from services.ingest.documents.lanes import LaneChoice
 from services.ingest.documents.listing import Listing
+from services.ingest.documents.quota import StorageQuotas
 from services.ingest.documents.revising import Reviser
 from services.ingest.documents.upload import Limits, Uploads
 from services.ingest.fairness import FairShares
@@ -43,6 +45,7 @@ from services.ingest.metrics import Metrics
 from services.ingest.ports import HeldLease, Leases
 from services.ingest.reading.pool.children import ParserPool
 from services.ingest.reading.recognition import OcrLimits
+from services.ingest.scanning import Gatekeeper
 from services.ingest.settings import IngestSettings
 from services.ingest.spool import Spool
 from services.ingest.upkeep.agreement import Agreement
@@ -93,7 +96,8 @@ class _Shared:
 async def run_api(settings: IngestSettings) -> None:
     """Serves the contract until told to stop."""
     async with Service("ingest", settings) as service:
-        shared = await _shared(service, settings, Metrics())
+        metrics = Metrics()
+        shared = await _shared(service, settings, metrics)
         spool = service.stack.enter_context(Spool.own(settings.data_dir / "ingest"))
         keys = await IdempotencyKeys.open(shared.nats, state.KEYS)
         uploads = Uploads(
@@ -109,6 +113,12 @@ async def run_api(settings: IngestSettings) -> None:
             now=_now,
             new_id=_new_id,
             lanes=LaneChoice(settings.ingest_bulk_after, time.monotonic),
+            quotas=StorageQuotas(shared.documents, settings.storage_quota_bytes, settings.storage_quotas),
+            gatekeeper=Gatekeeper(
+                ClamdScanner(settings.scanner, settings.scanner_timeout_s) if settings.scanner else None,
+                metrics,
+                takes_unscanned=settings.scanner_away == "flag",
+            ),
         )
         service.spawn(lasting("clearing", shared.clearing.run))
         service.spawn(lasting("collections", shared.collections.follow))

@@ -11,6 +11,7 @@ from kit.errors import (
     NotFound,
     PermissionDenied,
     ResourceExhausted,
+    Unavailable,
 )
 
 SUPPORTED = (
@@ -84,6 +85,24 @@ class SpoolFull(ResourceExhausted):
 
     reason = "SPOOL_FULL"
     is_of_one_replica = True
+
+
+class FileInfected(InvalidArgument):
+    """The scanner for viruses found something in the file, which was not stored."""
+
+    reason = "FILE_INFECTED"
+
+
+class ScannerAway(Unavailable):
+    """The scanner for viruses does not answer, or could not scan the file. Nothing was stored: try again."""
+
+    reason = "SCANNER_UNAVAILABLE"
+
+
+class StorageQuotaExceeded(FailedPrecondition):
+    """The tenant's files take all that they may. Delete documents, or have the operator raise the quota."""
+
+    reason = "STORAGE_QUOTA_EXCEEDED"
 
 
 class ModelChanged(Aborted):

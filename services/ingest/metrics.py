@@ -15,6 +15,12 @@ class Metrics:
             ["outcome", "reason"],
             registry=registry,
         )
+        self.scans = Counter(
+            "groundwork_ingest_scans",
+            "Files that were shown to the scanner for viruses, by outcome: clean, infected, away",
+            ["outcome"],
+            registry=registry,
+        )
         self.queue = BacklogGauges(
             "groundwork_ingest_queue", "told by the leading worker, 0 elsewhere: use max", registry
         )

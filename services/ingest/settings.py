@@ -1,11 +1,14 @@
 """What the ingest processes are told from outside. Names and reasons are on each field."""
 
 from pathlib import Path
+from typing import Annotated, Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field, StringConstraints, field_validator
 
 from kit.process.settings import LocalUserSettings, MessageStoreSettings, SigningServiceSettings
 from services.ingest.reading.decoding import codec_of_texts
+
+_SCANNER = r"^(unix:/.+|(\[[0-9a-fA-F:]+\]|[A-Za-z0-9._-]+):[0-9]{1,5})?$"
 
 
 class IngestSettings(MessageStoreSettings, LocalUserSettings, SigningServiceSettings):
@@ -22,6 +25,23 @@ class IngestSettings(MessageStoreSettings, LocalUserSettings, SigningServiceSett
 
     upload_limit_bytes: int = Field(default=100 * 1024 * 1024, gt=0)
     """Largest file accepted, in bytes. 100 MiB holds any book and most reports."""
+
+    storage_quota_bytes: int = Field(default=0, ge=0)
+    """Bytes of files that a tenant may store, each counted once; checked before an upload's bytes are taken. 0: without bound."""
+
+    storage_quotas: dict[str, int] = Field(default_factory=dict)
+    """The same for single tenants, as JSON: {"acme": 10737418240}. One that is named here has this quota instead."""
+
+    scanner: Annotated[str, StringConstraints(pattern=_SCANNER)] = ""
+    """Scanner for viruses that decides before a file is stored, which speaks clamd's protocol: `host:port`, or `unix:/path` of its
+    socket. Empty: files are not scanned."""
+
+    scanner_timeout_s: float = Field(default=60.0, gt=0)
+    """Seconds that scanning a file may take. 100 MiB take clamd some ten."""
+
+    scanner_away: Literal["refuse", "flag"] = "refuse"
+    """What happens to an upload that cannot be scanned, since the scanner is away or says that the file is too large for it:
+    `refuse` it, or take it and `flag` its document with a warning."""
 
     upload_idle_timeout_s: float = Field(default=60.0, gt=0)
     """Seconds an upload may stand still before it is refused: a sender that went away must not keep its spool file."""

@@ -83,6 +83,9 @@ class Tool:
     self_contained: bool = False
     """Whether its result holds no text but its own and that of its arguments."""
 
+    on_request: bool = False
+    """Whether it is for runs that name it, and messages that call for it, alone."""
+
 
 @dataclass(frozen=True)
 class ResearchOptions:

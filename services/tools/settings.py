@@ -58,7 +58,7 @@ class ToolsSettings(MessageStoreSettings, LocalUserSettings):
     tools_records_file: Path | None = None
     """Curated records of projects that portfolio, search_projects and get_project_details answer from: a JSON array, or one JSON
     object on each line, with id, name, summary, description, technologies, links, year, role and details. Read at start, the same
-    for all tenants. Unset: records about Groundwork itself, as an example."""
+    for all tenants. Unset: the three tools are not offered."""
     tools_records_similarity_min: float | None = Field(default=None, ge=-1, le=1)
     """Least cosine of a record that search_projects finds by its meaning alone. Unset: measured for the models that come with the
     system (0.34 for multilingual-e5-small, 0.25 for all-MiniLM-L6-v2), 0.25 for others. Another model needs another value."""

@@ -100,13 +100,21 @@ async function defaultAmong(collections) {
 
 function showSharing() {
   const chosen = known.get(select.value);
-  byId("shared-label").hidden = !chosen || chosen.id === ownDefault;
+  byId("shared-label").hidden = !chosen || chosen.id === ownDefault || !isOwn(chosen);
   shared.checked = chosen?.visibility === "tenant";
   setText(byId("shared-problem"), "");
 }
 
+/** Whether its sharing is the caller's to set: theirs, or nobody's. */
+const isOwn = ({ owner }) => !owner || owner === known.get(ownDefault)?.owner;
+
 async function changeSharing() {
   const id = select.value;
+  const name = known.get(id)?.name || id;
+  if (shared.checked && !window.confirm(`Share “${name}”? Everyone who uses this Groundwork then reads all of its documents.`)) {
+    showSharing();
+    return;
+  }
   shared.disabled = true;
   try {
     const body = JSON.stringify({ visibility: shared.checked ? "tenant" : "private" });

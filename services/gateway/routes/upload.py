@@ -86,7 +86,7 @@ _FORM: dict[str, Any] = {
     status_code=202,
     openapi_extra=_FORM,
     dependencies=[NEEDS_INGEST],
-    responses=problems(404, 409, 413, 415, 429),
+    responses=problems(404, 409, 413, 415, 422, 429, 507),
 )
 async def upload_document(
     collection_id: CollectionPath, request: Request, services: Services, idempotency_key: IdempotencyKey = None

@@ -57,10 +57,12 @@ def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
         412: "Its present state does not allow this.",
         413: "The body is too large.",
         415: "The body is of another type.",
+        422: "The content is refused.",
         429: "Too much at once; wait as Retry-After says.",
         500: "Something went wrong on our side; the trace id finds it.",
         503: "A service is unavailable; wait as Retry-After says.",
         504: "It took too long.",
+        507: "There is no room.",
     }
     slow = {408} if 413 in statuses else set()
     schema = {"$ref": "#/components/schemas/Problem"}

@@ -2,7 +2,7 @@
 
 Without keys the protection is that only this machine reaches the gateway. A web page that the user happens to
 visit runs on this machine too: it can send requests to 127.0.0.1 (cross-site request forgery), or point a name of its own
-at 127.0.0.1 and read the answers (DNS rebinding). Hence the checks of Host and Origin, and no CORS headers at all.
+at 127.0.0.1 and read the answers (DNS rebinding). Hence the checks of Host and Origin, and CORS headers for listed origins alone.
 
 With keys such a page has none to show. The names stay listed all the same: under another's name the console would ask people for
 their key. IP addresses are answered to then, since nobody can point an address elsewhere, and probes and balancers use them.
@@ -42,12 +42,15 @@ class Guard:
         max_json_bytes: int,
         body_timeout_s: float,
         any_address: bool = False,
+        origins: tuple[str, ...] = (),
     ) -> None:
+        """`origins`: of other sites, whose pages may change things here."""
         self._app = app
         self._allowed_hosts = frozenset(allowed_hosts)
         self._max_json_bytes = max_json_bytes
         self._body_timeout_s = body_timeout_s
         self._any_address = any_address
+        self._origins = frozenset(origins)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if not is_request(scope):
@@ -59,7 +62,7 @@ class Guard:
             _check_path(scope)
             is_safe = method_of(scope) in SAFE_METHODS
             if not is_safe:
-                check_origin(headers)
+                self._check_origin(headers)
             _refuse_websocket(scope, headers)
             if not is_safe and not _is_upload(scope):
                 receive = await self._bounded(headers, receive)
@@ -78,6 +81,21 @@ class Guard:
             raise HostNotAllowed(
                 f"this server does not answer under the name {name or '(none)'!r}; "
                 "list it in GROUNDWORK_ALLOWED_HOSTS if it is yours"
+            )
+
+    def _check_origin(self, headers: Headers) -> None:
+        """A browser names the page that asks; programs name none. Only our own pages, and listed ones, may change anything."""
+        origin = headers.get("origin")
+        if origin is not None:
+            parts = urlsplit(origin)
+            own = parts.scheme in {"http", "https"} and parts.netloc.lower() == headers.get("host", "").lower()
+            own = own or origin in self._origins
+        else:
+            own = headers.get("sec-fetch-site", "none") in _OWN_SITE
+        if not own:
+            raise CrossOrigin(
+                "a page of another site may not change anything here; use the console, call without a browser, or have the "
+                "operator list the page's origin in GROUNDWORK_CORS_ORIGINS"
             )
 
     async def _bounded(self, headers: Headers, receive: Receive) -> Receive:
@@ -115,20 +133,6 @@ def _check_path(scope: Scope) -> None:
     break at the end: `runs%2F<id>%2Fcancel` and `cancel%0A` would be taken for `cancel`, past a proxy that allows less."""
     if b"%2f" in scope["raw_path"].lower() or scope["path"].endswith("\n"):
         raise RouteNotFound(f"there is nothing at {scope['path']!r}; the routes are listed in /openapi.json")
-
-
-def check_origin(headers: Headers) -> None:
-    """A browser names the page that asks; programs name none. Only our own pages may change anything."""
-    origin = headers.get("origin")
-    if origin is not None:
-        parts = urlsplit(origin)
-        own = parts.scheme in {"http", "https"} and parts.netloc.lower() == headers.get("host", "").lower()
-    else:
-        own = headers.get("sec-fetch-site", "none") in _OWN_SITE
-    if not own:
-        raise CrossOrigin(
-            "a page of another site may not change anything here; use the console or call without a browser"
-        )
 
 
 def _refuse_websocket(scope: Scope, headers: Headers) -> None:

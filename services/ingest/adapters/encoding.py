@@ -51,7 +51,7 @@ def document_message(document: Document) -> ingest_pb2.Document:
         error=ingest_pb2.DocumentError(reason=document.error.reason, message=document.error.message)
         if document.error
         else None,
-        report=report_message(document.report) if document.report else None,
+        report=report_message(document.report, _of_upload(document)) if document.report else None,
         created_at=_timestamp(document.created_at),
         updated_at=_timestamp(document.updated_at),
         revision_id=document.active.revision_id if document.active else "",
@@ -65,7 +65,11 @@ def _progress(document: Document) -> float:
     return document.progress if document.status is Status.PROCESSING else 0.0
 
 
-def report_message(report: Report) -> ingest_pb2.IngestReport:
+def _of_upload(document: Document) -> tuple[str, ...]:
+    return ("the scanner for viruses did not look into this file when it was uploaded",) if document.not_scanned else ()
+
+
+def report_message(report: Report, more_warnings: tuple[str, ...] = ()) -> ingest_pb2.IngestReport:
     """A report, with its slowest stage named."""
     seconds = report.stage_seconds
     return ingest_pb2.IngestReport(
@@ -76,7 +80,7 @@ def report_message(report: Report) -> ingest_pb2.IngestReport:
         stage_seconds=seconds,
         slowest_stage=max(seconds, key=lambda stage: seconds[stage]) if seconds else "",
         pages=[ingest_pb2.PageStatus(page=n, status=status) for n, status in enumerate(report.page_statuses, 1)],
-        warnings=report.warnings,
+        warnings=[*more_warnings, *report.warnings],
         attempts=report.attempts,
         chunker=report.chunker,
         reused_chunk_count=report.reused_chunk_count,

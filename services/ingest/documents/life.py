@@ -120,6 +120,8 @@ def create(
     revision_id: str,
     now: datetime,
     lane: Lane = Lane.INTERACTIVE,
+    *,
+    not_scanned: bool = False,
 ) -> Document:
     """A new document with its first revision to be made."""
     return Document(
@@ -134,6 +136,7 @@ def create(
         revision_count=1,
         metadata=dict(metadata),
         pending=Revision(revision_id, 1, content, lane),
+        not_scanned=not_scanned,
     )
 
 
@@ -151,6 +154,7 @@ def revise(
     above: int = 0,
     metadata: Mapping[str, str] | None = None,
     lane: Lane = Lane.INTERACTIVE,
+    not_scanned: bool | None = None,
 ) -> Document:
     """A new revision is to be made, numbered higher than all of the document's own and than `above`."""
     number = max(document.revision_count, above) + 1
@@ -162,6 +166,7 @@ def revise(
         metadata=document.metadata if metadata is None else dict(metadata),
         revision_count=number,
         pending=Revision(revision_id, number, content, lane),
+        not_scanned=document.not_scanned if not_scanned is None else not_scanned,
         status=Status.QUEUED,
         stage="",
         progress=0.0,

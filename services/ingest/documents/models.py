@@ -120,6 +120,8 @@ class Document:
     """Of a tombstone: everything it had is removed."""
     tries: Tries = field(default_factory=Tries)
     """Of the pending revision."""
+    not_scanned: bool = False
+    """Whether its file was taken although the scanner for viruses could not look into it."""
     newer_fields: Mapping[str, Any] = field(default_factory=dict)
     """What a newer version wrote that this one does not know, as JSON; written back with every change."""
 

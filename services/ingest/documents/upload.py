@@ -24,10 +24,12 @@ from services.ingest.documents.deletion import Deletion, file_lease
 from services.ingest.documents.file_users import files_of
 from services.ingest.documents.lanes import LaneChoice
 from services.ingest.documents.models import Content, Document, Lane, Status, StoredDocument
+from services.ingest.documents.quota import StorageQuotas
 from services.ingest.documents.revising import Reviser
 from services.ingest.errors import CollectionNotFound, DocumentNotFound, UploadCorrupt
 from services.ingest.ports import DocumentStore, FileStore, Keys, Leases
 from services.ingest.reading.detection import detect_media_type, with_charset
+from services.ingest.scanning import Gatekeeper
 from services.ingest.spool import Spool, SpooledFile, too_large
 
 _RECORD_WAITS_S = (0.0, 0.02, 0.05, 0.1, 0.2)
@@ -50,6 +52,8 @@ class Upload:
     """Of a text, as the sender names it; empty when unknown."""
     lane: Lane | None = None
     """None: what the sender's other uploads suggest."""
+    not_scanned: bool = False
+    """Whether the scanner for viruses could not look into it."""
 
     def content_with(self, sha256: str) -> bytes:
         """What has to be the same in another upload with the same idempotency key."""
@@ -83,6 +87,8 @@ class Uploads:
         now: Callable[[], datetime],
         new_id: Callable[[], str],
         lanes: LaneChoice,
+        quotas: StorageQuotas,
+        gatekeeper: Gatekeeper,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._documents = documents
@@ -97,6 +103,8 @@ class Uploads:
         self._now = now
         self._new_id = new_id
         self._lanes = lanes
+        self._quotas = quotas
+        self._gatekeeper = gatekeeper
         self._sleep = sleep
 
     async def upload(self, caller: Principal, upload: Upload, data: AsyncIterator[bytes]) -> Document:
@@ -111,10 +119,17 @@ class Uploads:
         limits = self._limits
         if upload.size_bytes > limits.file_bytes:
             raise too_large(upload.name, limits.file_bytes)
-        async with self._spool.received(
-            data, name=upload.name, limit_bytes=limits.file_bytes, idle_timeout_s=limits.idle_timeout_s
-        ) as file:
+        async with (
+            self._quotas.hold(tenant_id, upload.name, upload.size_bytes),
+            self._spool.received(
+                data, name=upload.name, limit_bytes=limits.file_bytes, idle_timeout_s=limits.idle_timeout_s
+            ) as file,
+        ):
             _check_declared(upload, file)
+            if not upload.size_bytes:
+                await self._quotas.check(tenant_id, upload.name, file.size_bytes)
+            was_scanned = await self._gatekeeper.admit(file, upload.name)
+            upload = replace(upload, not_scanned=not was_scanned)
             media_type = await file.read_by(lambda it: detect_media_type(it, upload.name))
             content = Content(file.sha256, file.size_bytes, with_charset(media_type, charset))
             if not upload.idempotency_key:
@@ -187,7 +202,15 @@ class Uploads:
         if is_same and old.status not in (Status.FAILED, Status.UNKNOWN):
             return old, ""
         lane = upload.lane or Lane.INTERACTIVE
-        revised = life.revise(old, content, self._new_id(), self._now(), metadata=upload.metadata, lane=lane)
+        revised = life.revise(
+            old,
+            content,
+            self._new_id(),
+            self._now(),
+            metadata=upload.metadata,
+            lane=lane,
+            not_scanned=upload.not_scanned,
+        )
         await self._documents.update(revised, stored.version)
         unused = files_of(old) - files_of(revised)
         return revised, unused.pop() if unused else ""
@@ -203,6 +226,7 @@ class Uploads:
             self._new_id(),
             self._now(),
             upload.lane or Lane.INTERACTIVE,
+            not_scanned=upload.not_scanned,
         )
 
     async def _check_collection_survived(self, document: Document) -> None:

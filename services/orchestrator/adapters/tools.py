@@ -133,6 +133,7 @@ def _tool(message: pb.Tool) -> Tool:
         tuple(message.called_for_by),
         _without_model(message.without_model) if message.HasField("without_model") else None,
         message.self_contained,
+        message.on_request,
     )
 
 

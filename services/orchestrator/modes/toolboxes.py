@@ -79,7 +79,7 @@ class Toolboxes:
         except GroundworkError as error:
             await run.say(degraded("tools", "tools", error, "Going on without tools."))
             return Toolbox()
-        names = [tool.name for tool in known] if request.tools is None else request.tools.names
+        names = _offered(known, request) if request.tools is None else request.tools.names
         offered = [tool for tool in known if tool.name in names]
         box = Toolbox(offered, [tool.name for tool in known if tool.name not in names])
         return await self._chosen(run, request, history, box) if for_model else box
@@ -108,6 +108,12 @@ class Toolboxes:
             return await self._scorer.score(message, [describe(tool) for tool in tools])
         except GroundworkError:
             return None
+
+
+def _offered(known: Sequence[Tool], request: RunRequest) -> Sequence[str]:
+    """Names of the tools for a run that names none itself."""
+    called_for = tools_called_for(known, request.question)
+    return [tool.name for tool in known if not tool.on_request or tool.name in called_for]
 
 
 def _names(tools: Sequence[Tool]) -> set[str]:

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, ValidationError
 
 EXAMPLE_FILE = Path(__file__).with_name("example_projects.json")
-"""Groundwork and its parts: what is served until the operator names a file of their own."""
+"""Groundwork and its parts, as an example of such a file."""
 RECORDS_MAX = 1000
 """As many as are embedded within a minute on a laptop; what is larger belongs into a collection of documents."""
 FILE_BYTES_MAX = 16 * 1024 * 1024
@@ -18,6 +18,7 @@ _NEAR_SIMILARITY = 0.5
 _NEAR_MAX = 5
 
 _ShortText = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200)]
+NEEDS_RECORDS = "name a file of records in GROUNDWORK_TOOLS_RECORDS_FILE"
 PROJECT_WORDS = (
     r"\bproje[ck]t|\bprojet|\bproyecto|\bprogett|\bprojeto|\bproje(?:ler)?\b",
     r"\bпроект|\bпроєкт",

@@ -5,7 +5,8 @@ import asyncio
 from services.tools.context import ToolContext
 from services.tools.errors import ToolError
 from services.tools.models import Policy, ToolOutput
-from services.tools.projects.records import PROJECT_WORDS
+from services.tools.projects.records import NEEDS_RECORDS, PROJECT_WORDS
+from services.tools.settings import ToolsSettings
 
 SCHEMA = {
     "type": "function",
@@ -34,6 +35,12 @@ POLICY = Policy(
     timeout_s=2.0,
     called_for_by=PROJECT_WORDS,
 )
+NEEDS = NEEDS_RECORDS
+
+
+def is_available(settings: ToolsSettings) -> bool:
+    """Whether there are records."""
+    return settings.tools_records_file is not None
 
 
 async def get_project_details(project_id: str | int, context: ToolContext) -> ToolOutput:

@@ -292,7 +292,9 @@ def _choose(function: Callable[[int, int], int]) -> Callable[[int, int], int]:
 def _round(number: Number, digits: Number = 0) -> Number:
     if not isinstance(digits, int) or abs(digits) > DIGITS_MAX:
         raise MathError(f"round takes a whole number of digits from -{DIGITS_MAX} to {DIGITS_MAX}")
-    return round(number, digits) if digits else round(number)
+    exact: Any = number
+    rounded: Number = round(exact, digits) if digits else round(exact)
+    return rounded
 
 
 _NODES: dict[type[ast.expr], Callable[[Any, int], Any]] = {

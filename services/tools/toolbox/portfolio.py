@@ -6,7 +6,8 @@ from typing import Any
 
 from services.tools.context import ToolContext
 from services.tools.models import Policy, ToolOutput
-from services.tools.projects.records import PROJECT_WORDS, Record
+from services.tools.projects.records import NEEDS_RECORDS, PROJECT_WORDS, Record
+from services.tools.settings import ToolsSettings
 
 LIMIT_MAX = 100
 _COUNTED_MAX = 40
@@ -57,6 +58,12 @@ POLICY = Policy(
     timeout_s=2.0,
     called_for_by=(*PROJECT_WORDS, r"portfolio|portafol|portefeuille|портфолио|作品集|ポートフォリオ|포트폴리오"),
 )
+NEEDS = NEEDS_RECORDS
+
+
+def is_available(settings: ToolsSettings) -> bool:
+    """Whether there are records."""
+    return settings.tools_records_file is not None
 
 
 async def portfolio(

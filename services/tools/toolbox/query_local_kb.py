@@ -29,6 +29,7 @@ SCHEMA = {
 POLICY = Policy(
     timeout_s=5.0,
     worth=2,
+    on_request=True,
     called_for_by=(
         r"knowledge ?base|wissens(?:datenbank|basis)|base de (?:connaissances|conocimientos?|conhecimento)",
         r"base di conoscenza|kennisbank|baza wiedzy",

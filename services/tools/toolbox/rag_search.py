@@ -33,7 +33,7 @@ SCHEMA = {
         },
     },
 }
-POLICY = Policy(timeout_s=5.0)
+POLICY = Policy(timeout_s=5.0, on_request=True)
 
 
 async def rag_search(

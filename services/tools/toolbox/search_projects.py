@@ -5,8 +5,9 @@ from typing import Any
 from services.tools.context import ToolContext
 from services.tools.models import Policy, ToolOutput
 from services.tools.passages.findings import check_query
-from services.tools.projects.records import PROJECT_WORDS
+from services.tools.projects.records import NEEDS_RECORDS, PROJECT_WORDS
 from services.tools.projects.searching import FoundRecord
+from services.tools.settings import ToolsSettings
 
 TOP_K_MAX = 20
 
@@ -43,6 +44,12 @@ POLICY = Policy(
     timeout_s=5.0,
     called_for_by=PROJECT_WORDS,
 )
+NEEDS = NEEDS_RECORDS
+
+
+def is_available(settings: ToolsSettings) -> bool:
+    """Whether there are records."""
+    return settings.tools_records_file is not None
 
 
 async def search_projects(query: str, context: ToolContext, top_k: int = 5) -> ToolOutput:

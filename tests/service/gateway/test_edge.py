@@ -80,6 +80,34 @@ async def test_preflight_grants_nothing(client: httpx.AsyncClient) -> None:
     assert not [name for name in answer.headers if name.startswith("access-control")]
 
 
+PAGE = "https://app.example.com"
+
+
+async def test_pages_of_a_listed_origin_may_ask_and_read_and_others_may_not(settings: Settings, world: World) -> None:
+    async with in_process(settings(cors_origins=f"{PAGE}, http://localhost:3000")) as client:
+        asked = {
+            "Access-Control-Request-Method": "POST",
+            "Access-Control-Request-Headers": "authorization,content-type",
+        }
+        preflight = await client.options("/v1/search", headers={"Origin": PAGE, **asked})
+        assert (preflight.status_code, preflight.headers["access-control-allow-origin"]) == (200, PAGE)
+        answer = await client.post("/v1/search", json=QUERY, headers={"Origin": PAGE})
+        assert (answer.status_code, answer.headers["access-control-allow-origin"]) == (200, PAGE)
+        refused = await client.get("/v1/runs/nothing", headers={"Origin": PAGE})
+        assert refused.is_error
+        assert refused.headers["access-control-allow-origin"] == PAGE, "the page reads why"
+        for stranger in ("https://evil.example", "https://app.example.com.evil.example", "null"):
+            assert (await client.post("/v1/search", json=QUERY, headers={"Origin": stranger})).status_code == 403
+            denied = await client.options("/v1/search", headers={"Origin": stranger, **asked})
+            assert "access-control-allow-origin" not in denied.headers
+
+
+@pytest.mark.parametrize("listed", ["*", "https://app.example.com/path", "app.example.com", "ftp://a.example"])
+def test_what_is_no_origin_cannot_be_listed(settings: Settings, listed: str) -> None:
+    with pytest.raises(ValueError, match="is no origin"):
+        settings(cors_origins=listed)
+
+
 @dataclass(frozen=True)
 class ProblemCase:
     method: str

@@ -18,6 +18,7 @@ from services.reranker import app as reranker
 from services.reranker.settings import RerankerSettings
 from services.retriever import app as retriever
 from services.retriever.settings import RetrieverSettings
+from services.tools.projects.records import EXAMPLE_FILE
 from tests.service.tools.calling import OTHER_TENANT, Tools, running_tools
 
 
@@ -102,12 +103,17 @@ async def test_projects_are_found_by_what_they_mean_and_by_words_when_the_model_
     nats_url: str, model_server: str
 ) -> None:
     query = "Which part turns scanned paper into text?"
-    async with running_tools(nats_url, reranker_address=model_server) as tools:
+    records: dict[str, Any] = {"tools_records_file": EXAMPLE_FILE}
+    async with running_tools(nats_url, reranker_address=model_server, **records) as tools:
         found = await _until(lambda: tools.call("search_projects", query=query, top_k=1), _is_by_meaning)
         assert [project["id"] for project in found["projects"]] == ["ingest"]
         other = await _until(lambda: tools.call("search_projects", query="a recipe for apple pie"), _is_by_meaning)
         assert other["projects"] == []
-    async with running_tools(nats_url) as tools:
+    async with running_tools(nats_url, **records) as tools:
         found = await tools.call("search_projects", query="tantivy")
         assert [project["id"] for project in found["projects"]] == ["retriever"]
         assert found["degraded"][0].startswith("Found by words alone")
+    async with running_tools(nats_url) as tools:
+        assert (await tools.call("search_projects", query="tantivy"))["error"] == "TOOL_UNAVAILABLE", (
+            "no records are named"
+        )

@@ -47,7 +47,9 @@ def test_update_changes_what_is_given(server: FakeServer, groundwork: Command) -
     server.on(
         "PATCH", "/v1/collections/contracts", lambda http: http.json(collection("contracts", visibility="tenant"))
     )
-    result = groundwork("collections", "update", "contracts", "--visibility", "tenant")
+    assert groundwork("collections", "update", "contracts", "--visibility", "tenant").exit_code == 2, "nobody agreed"
+    assert not server.asked("PATCH")
+    result = groundwork("collections", "update", "contracts", "--visibility", "tenant", "--yes")
     assert (result.exit_code, "everyone here" in result.stdout) == (0, True)
     assert json.loads(server.requests[-1][2]) == {"name": None, "visibility": "tenant"}
     assert groundwork("collections", "update", "contracts").exit_code == 2

@@ -17,10 +17,12 @@ from services.ingest.documents.deletion import Deletion
 from services.ingest.documents.lanes import LaneChoice
 from services.ingest.documents.listing import Listing
 from services.ingest.documents.models import Document, IngestJob, Lane
+from services.ingest.documents.quota import StorageQuotas
 from services.ingest.documents.revising import Reviser
 from services.ingest.documents.upload import Limits, Upload, Uploads
 from services.ingest.fairness import FairShares
 from services.ingest.metrics import Metrics
+from services.ingest.scanning import Gatekeeper, Scanner
 from services.ingest.spool import Spool
 from services.ingest.upkeep.agreement import Agreement
 from services.ingest.upkeep.clearing import Clearing
@@ -106,7 +108,11 @@ class MeteredShares(FairShares):
 class World:
     """All use cases over one set of fakes."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(
+        self, folder: Path, *, scanner: Scanner | None = None, takes_unscanned: bool = False, quota_bytes: int = 0
+    ) -> None:
+        self.scanner = scanner
+        self.quotas = {TENANT: quota_bytes}
         self.clock = Clock()
         self.registry = CollectorRegistry()
         self.metrics = Metrics(self.registry)
@@ -140,6 +146,8 @@ class World:
             now=self.clock,
             new_id=lambda: f"{next(numbers):032x}",
             lanes=LaneChoice(BULK_AFTER, self.clock.seconds),
+            quotas=StorageQuotas(self.store, 0, self.quotas),
+            gatekeeper=Gatekeeper(self.scanner, self.metrics, takes_unscanned=takes_unscanned),
             sleep=_no_sleep,
         )
         self.memory = MeteredShares(MEMORY_BYTES, MEMORY_BYTES // 2)

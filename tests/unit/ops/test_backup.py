@@ -23,7 +23,7 @@ from kit.jetstream import Job, KeyValue, Nats, ObjectStore, connect
 from kit.stores.forgetting import ForgetQueue, ForgetRequest, Source, decode
 from kit.testing.nats import NatsServer, nats_server, nats_server_binary
 from ops.backup import archive
-from ops.backup.archive import Manifest, open_verified
+from ops.backup.archive import PART_BYTES, Manifest, open_verified
 from ops.backup.make import back_up, order_streams
 from ops.backup.restore import restore_data_dir, restore_into
 from ops.errors import BackupUnusable, RestoreRefused
@@ -180,6 +180,24 @@ async def test_data_that_is_there_is_not_overwritten_unless_asked_and_then_kept_
             assert "local.new" not in await contents(nats)
         async with open_private(aside) as nats:
             assert await contents(nats) == since
+
+
+async def test_a_backup_may_hold_the_indexes_and_a_restore_puts_them_in_place(filled: Nats, tmp_path: Path) -> None:
+    indexes = tmp_path / "old" / "retriever"
+    (indexes / "edge" / "segment").mkdir(parents=True)
+    written = {"edge/segment/vectors": os.urandom(PART_BYTES + 1000), "tantivy.lock": b"", "meta.json": b"{}"}
+    for name, data in written.items():
+        (indexes / name).write_bytes(data)
+    manifest = await back_up(filled, tmp_path / "backup.tar", now, quietly, indexes=indexes)
+    with open_data_dir(tmp_path / "data") as data_dir:
+        present = data_dir.path / "retriever"
+        present.mkdir()
+        (present / "mine").write_text("x")
+        assert (await restored(data_dir, tmp_path / "backup.tar"))[0] == manifest
+        files = {str(each.relative_to(present)): each.read_bytes() for each in present.rglob("*") if each.is_file()}
+        assert files == written
+        aside = data_dir.path / "retriever.replaced-20261122T120000"
+        assert (aside / "mine").read_text() == "x", "what was there is moved aside"
 
 
 async def test_a_running_store_that_holds_data_is_refused_and_replaced_when_asked(filled: Nats, tmp_path: Path) -> None:
@@ -422,6 +440,18 @@ async def test_a_damaged_store_is_not_backed_up_without_a_word(
     said = capsys.readouterr().out
     assert "made of a damaged store" in said
     assert re.search(r"entries of DOCUMENTS .*are gone", said)
+
+
+async def test_indexes_are_backed_up_of_a_system_that_is_stopped_and_has_some(
+    damaged: DataDir, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    damaged.ledger_file.unlink()
+    assert await asyncio.to_thread(commands.backup, tmp_path / "backup.tar", indexes=True) == 2
+    assert "There are no indexes" in capsys.readouterr().err
+    (damaged.path / "retriever").mkdir()
+    monkeypatch.setattr(commands, "running_nats_url", lambda _: "nats://x")
+    assert await asyncio.to_thread(commands.backup, tmp_path / "backup.tar", indexes=True) == 2
+    assert "stop Groundwork first" in capsys.readouterr().err
 
 
 async def test_a_whole_store_is_backed_up_with_the_keys_that_verify_its_jobs(

@@ -47,3 +47,9 @@ def test_with_keys_the_key_comes_first() -> None:
     text = shown(with_keys=True)
     assert text.index("export GROUNDWORK_API_KEY") < text.index("groundwork demo")
     assert "Bearer $GROUNDWORK_API_KEY" in text
+
+
+def test_what_answers_is_named_where_it_is_known() -> None:
+    told = welcome(url="", seconds=1, program="groundwork", environment="", logs=Path("logs"), model="gpu/qwen")
+    assert "Language model: gpu/qwen" in told
+    assert "Language model" not in shown()

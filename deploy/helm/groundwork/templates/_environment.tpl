@@ -135,6 +135,13 @@ HF_HOME: /data/models
 {{- end -}}
 
 {{- define "groundwork.env.ingest" -}}
+{{- with .values.scanner.address }}
+GROUNDWORK_SCANNER: {{ . | quote }}
+GROUNDWORK_SCANNER_AWAY: {{ $.values.scanner.away }}
+{{- end }}
+{{- with .values.storageQuotaBytes }}
+GROUNDWORK_STORAGE_QUOTA_BYTES: {{ int64 . | quote }}
+{{- end }}
 {{- end -}}
 
 {{- define "groundwork.env.ingest-worker" -}}

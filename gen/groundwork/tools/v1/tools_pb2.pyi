@@ -70,6 +70,7 @@ class Tool(_message.Message):
     CALLED_FOR_BY_FIELD_NUMBER: _builtins.int
     WITHOUT_MODEL_FIELD_NUMBER: _builtins.int
     SELF_CONTAINED_FIELD_NUMBER: _builtins.int
+    ON_REQUEST_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """Its name."""
     description: _builtins.str
@@ -88,6 +89,8 @@ class Tool(_message.Message):
     """Its worth to a model whose context has no room for all tools: the higher, the sooner it is shown. 0 is usual."""
     self_contained: _builtins.bool
     """Whether its result holds no text but its own and that of its arguments, so that it brings nobody else's words into a run."""
+    on_request: _builtins.bool
+    """Whether a model is shown it only where the run names it or the message calls for it. Another tool does the same for most messages."""
     @_builtins.property
     def parameters(self) -> _struct_pb2.Struct:
         """JSON Schema of its arguments, as in OpenAI function calling."""
@@ -125,10 +128,11 @@ class Tool(_message.Message):
         called_for_by: _abc.Iterable[_builtins.str] | None = ...,
         without_model: Global___WithoutModel | None = ...,
         self_contained: _builtins.bool = ...,
+        on_request: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["parameters", b"parameters", "timeout", b"timeout", "without_model", b"without_model"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["cacheable", b"cacheable", "called_for_by", b"called_for_by", "description", b"description", "effect", b"effect", "key_arguments", b"key_arguments", "name", b"name", "needs_approval", b"needs_approval", "parallel_safe", b"parallel_safe", "parameters", b"parameters", "requires_fresh_input", b"requires_fresh_input", "self_contained", b"self_contained", "timeout", b"timeout", "without_model", b"without_model", "worth", b"worth"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cacheable", b"cacheable", "called_for_by", b"called_for_by", "description", b"description", "effect", b"effect", "key_arguments", b"key_arguments", "name", b"name", "needs_approval", b"needs_approval", "on_request", b"on_request", "parallel_safe", b"parallel_safe", "parameters", b"parameters", "requires_fresh_input", b"requires_fresh_input", "self_contained", b"self_contained", "timeout", b"timeout", "without_model", b"without_model", "worth", b"worth"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
