@@ -6,22 +6,16 @@ import typer
 
 from cli.cluster.backups import backup, restore
 from cli.cluster.doctor import doctor
-from cli.cluster.logs import logs
+from cli.cluster.keys.prepare import prepare
+from cli.cluster.keys.signing_keys import signing_keys
 from cli.cluster.model import model
-from cli.cluster.prepare import prepare
 from cli.cluster.reloading import reload
-from cli.cluster.scale import scale
-from cli.cluster.signing_keys import signing_keys
-from cli.cluster.status import status
 from cli.cluster.trial import try_out
 
 cluster = typer.Typer(no_args_is_help=True, help="The system on a Kubernetes cluster, beside helm and kubectl.")
 cluster.command()(prepare)
 cluster.command(name="test")(try_out)
-cluster.command()(status)
 cluster.command()(doctor)
-cluster.command()(logs)
-cluster.command()(scale)
 cluster.command()(model)
 cluster.command()(backup)
 cluster.command()(restore)

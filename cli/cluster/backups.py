@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.cluster.logs import seconds
-from cli.cluster.options import Context, Namespace, ReleaseName
+from cli.cluster.options import Context, Namespace, ReleaseName, seconds
 from cli.cluster.running import Target, run
 from cli.errors import UsageError
 
 if TYPE_CHECKING:
-    from cli.cluster.api import Api
-    from cli.cluster.release import Release
+    from cli.cluster.connection.api import Api
+    from cli.cluster.connection.release import Release
     from cli.cluster.standstill import Standstill
 
 _NOT_SET_UP = (
@@ -79,7 +78,7 @@ def restore(
         if not only_start:
             await _restore(api, found, standstill, file, within_s, yes=yes)
         started = await standstill.end()
-        typer.echo(f"{started} workloads are started again. groundwork cluster status shows how far they are.")
+        typer.echo(f"{started} workloads are started again. kubectl get pods shows how far they are.")
         return 0
 
     run(command, Target(context, namespace, release), interrupted=_INTERRUPTED)

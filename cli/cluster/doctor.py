@@ -11,9 +11,8 @@ from cli.display.output import Output
 from cli.display.terminal import harmless
 
 if TYPE_CHECKING:
-    from cli.cluster.api import Api
-    from cli.cluster.release import Release
-    from cli.cluster.snapshot import Snapshot
+    from cli.cluster.connection.api import Api
+    from cli.cluster.connection.release import Release
 
 
 def doctor(
@@ -26,30 +25,24 @@ def doctor(
     output = Output(as_json=as_json)
 
     async def command(api: Api, found: Release) -> int:
-        from cli.cluster.reading import read_snapshot  # noqa: PLC0415 - needed here only, and clients should start fast
+        from cli.cluster.installation import read_installation  # noqa: PLC0415 - needed here only, and clients should start fast
+        from cli.cluster.troubles import find_troubles  # noqa: PLC0415 - as above
 
-        return tell(await read_snapshot(api, found, in_depth=True), output)
+        installation = await read_installation(api, found)
+        troubles = find_troubles(installation)
+        if output.as_json:
+            listed = [{**asdict(each), "text": each.text} for each in troubles]
+            unseen = list(installation.unseen)
+            output.json({"namespace": found.namespace, "release": found.name, "findings": listed, "unseen": unseen})
+            return int(bool(troubles))
+        for each in troubles:
+            output.out.print(harmless(f"{each.kind}  {each.text}"), markup=False)
+        for what in installation.unseen:
+            output.err.print(harmless(f"Not looked at: {what}."), markup=False)
+        if not troubles:
+            looked = " in what could be looked at" if installation.unseen else ""
+            where = f"release {found.name} in namespace {found.namespace}"
+            output.out.print(f"Nothing is wrong with {where}{looked}.", markup=False)
+        return int(bool(troubles))
 
     run(command, Target(context, namespace, release))
-
-
-def tell(snapshot: Snapshot, output: Output) -> int:
-    """Prints the findings; the exit code."""
-    from cli.cluster.checks import findings  # noqa: PLC0415 - as above
-
-    found = findings(snapshot)
-    if output.as_json:
-        told = [{**asdict(each), "text": each.text} for each in found]
-        output.json(
-            {"namespace": snapshot.namespace, "release": snapshot.release, "findings": told, "unseen": snapshot.unseen}
-        )
-        return int(bool(found))
-    for each in found:
-        output.out.print(harmless(f"{each.kind}  {each.text}"), markup=False)
-    for what in snapshot.unseen:
-        output.err.print(harmless(f"Not looked at: {what}."), markup=False)
-    if not found:
-        where = f"release {snapshot.release} in namespace {snapshot.namespace}"
-        looked = "in what could be looked at" if snapshot.unseen else ""
-        output.out.print(" ".join(filter(None, ["Nothing is wrong with", where, looked])) + ".", markup=False)
-    return int(bool(found))

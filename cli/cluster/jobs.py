@@ -8,11 +8,11 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 
-from cli.cluster import parsing
-from cli.cluster.api import Api, Json
+from cli.cluster.connection.api import Api, Json
+from cli.cluster.connection.pods import COMPONENT_LABEL, name_of, parse_pod
+from cli.cluster.connection.refusals import NotFound
+from cli.cluster.connection.release import Release
 from cli.cluster.errors import ClusterError
-from cli.cluster.refusals import NotFound
-from cli.cluster.release import Release
 from cli.display.terminal import harmless
 from cli.errors import CliError
 
@@ -45,7 +45,7 @@ async def run_job(
 ) -> None:
     """Makes a job of it, tells its log line by line, and returns when it has succeeded. Raises JobFailed."""
     job = await api.create(release.path("batch/v1/jobs"), _job_of(cron_job, more_arguments, environment or {}))
-    name = parsing.name_of(job)
+    name = name_of(job)
     told(f"Job {name} is made.")
     path, following = f"{release.path('batch/v1/jobs')}/{name}", Following()
     while not (end := _end(job)):
@@ -60,7 +60,7 @@ async def run_job(
 
 async def cron_job_of(api: Api, release: Release, component: str, missing: str) -> Json:
     """The CronJob of a component. Raises ClusterError that says `missing` when there is none."""
-    selector = f"{release.selector},{parsing.COMPONENT_LABEL}={component}"
+    selector = f"{release.selector},{COMPONENT_LABEL}={component}"
     found = await api.list(release.path("batch/v1/cronjobs"), labelSelector=selector)
     if not found:
         raise ClusterError(missing)
@@ -94,7 +94,7 @@ async def _tell_pods(api: Api, release: Release, job: str, following: Following,
     """The logs of pods that began since, each to its end; or what keeps one from beginning."""
     pods = await api.list(release.path("v1/pods"), labelSelector=f"batch.kubernetes.io/job-name={job}")
     for thing in sorted(pods, key=lambda each: str(each["metadata"].get("creationTimestamp"))):
-        pod = parsing.pod(thing)
+        pod = parse_pod(thing)
         if pod.name in following.seen:
             continue
         if pod.phase in _BEGUN:

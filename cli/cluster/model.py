@@ -6,15 +6,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.cluster.logs import seconds
-from cli.cluster.options import AsJson, Context, Namespace, ReleaseName
+from cli.cluster.options import AsJson, Context, Namespace, ReleaseName, seconds
 from cli.cluster.running import Target, run
 from cli.display.output import Output
 from cli.errors import in_words
 
 if TYPE_CHECKING:
-    from cli.cluster.api import Api
-    from cli.cluster.release import Release
+    from cli.cluster.connection.api import Api
+    from cli.cluster.connection.release import Release
 
 
 def model(

@@ -7,11 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from cli.cluster import served_model
-from cli.cluster.api import STRATEGIC_PATCH, Api, Json
+from cli.cluster.connection.api import STRATEGIC_PATCH, Api, Json
+from cli.cluster.connection.pods import COMPONENT_LABEL, name_of
+from cli.cluster.connection.port_forward import PortUnreachable, ask
+from cli.cluster.connection.release import Release
 from cli.cluster.errors import ClusterError
-from cli.cluster.parsing import COMPONENT_LABEL, name_of
-from cli.cluster.port_forward import PortUnreachable, ask
-from cli.cluster.release import Release
 from cli.cluster.rollout import wait_until_ready
 from cli.cluster.served_model import ASKING, COMPONENT, Serving
 from cli.errors import CliError, UsageError

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated
 
 import typer
+
+from cli.errors import UsageError
+
+_SPAN = re.compile(r"^(\d+)([smhd])$")
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 Namespace = Annotated[
     str,
@@ -26,3 +32,11 @@ ReleaseName = Annotated[
     str, typer.Option("--release", help="Name of the Helm release; found by its labels if left out.")
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
+
+
+def seconds(span: str) -> int:
+    """Of `30s`, `10m`, `2h`, `1d`. Raises UsageError."""
+    found = _SPAN.match(span)
+    if found is None or not int(found[1]):
+        raise UsageError(f"{span!r} is no span of time; write 30s, 10m, 2h or 1d.")
+    return int(found[1]) * _SECONDS[found[2]]

@@ -7,13 +7,12 @@ from collections.abc import Callable, Coroutine
 from contextlib import aclosing
 from typing import Any
 
-from cli.cluster.api import Api, Json
-from cli.cluster.checks import findings
+from cli.cluster.connection.api import Api, Json
+from cli.cluster.connection.pods import Pod, component_of, name_of, parse_pod
+from cli.cluster.connection.release import Release
 from cli.cluster.errors import ClusterError
-from cli.cluster.parsing import pod
-from cli.cluster.reading import read_snapshot
-from cli.cluster.release import Release
-from cli.cluster.snapshot import Pod
+from cli.cluster.installation import read_installation
+from cli.cluster.troubles import find_troubles
 
 _AGAIN_AFTER_S = 0.5
 _SAID_MAX = 3
@@ -73,8 +72,8 @@ async def _until_hopeless(api: Api, release: Release, name: str, known: frozense
     while True:
         await asyncio.sleep(_LOOK_EVERY_S)
         pods = await api.list(release.path("v1/pods"), labelSelector=release.selector)
-        for each in (pod(thing) for thing in pods if thing["metadata"].get("uid") not in known):
-            if each.workload == name and not each.is_leaving and _is_hopeless(each):
+        for each in (parse_pod(thing) for thing in pods if thing["metadata"].get("uid") not in known):
+            if each.owner == name and not each.is_leaving and _is_hopeless(each):
                 raise GaveUp(await _why(api, release, name, f"Since pod {each.name} ends again and again"))
 
 
@@ -119,14 +118,13 @@ def progress(workload: Json) -> str:
 
 async def _why(api: Api, release: Release, name: str, when: str) -> str:
     """What the doctor says about it, and if it says nothing that it takes long."""
-    snapshot = await read_snapshot(api, release, in_depth=True)
-    workload = next((each for each in snapshot.workloads if each.name == name), None)
-    component = workload.component if workload else name
-    pods = [pod.name for pod in snapshot.pods_of(component)]
-    names = (component, *pods)
+    seen = await read_installation(api, release)
+    workload = next((each for each in seen.workloads if name_of(each) == name), None)
+    component = component_of(workload) if workload else name
+    names = (component, *(pod.name for pod in seen.pods if pod.component == component))
     said = [
-        each.text for each in findings(snapshot) if any(about in f"{each.about} {each.sentence}" for about in names)
+        each.text for each in find_troubles(seen) if any(about in f"{each.about} {each.sentence}" for about in names)
     ]
     why = " ".join(said[:_SAID_MAX]) or "Nothing is found wrong with them: wait longer (--timeout)."
-    now = f"{workload.ready} of {workload.wanted}" if workload else "none"
-    return f"{when}, {now} pods of {component} are ready. {why}"
+    now = progress(workload) if workload else "none ready"
+    return f"{when}, {now} of the pods of {component}. {why}"

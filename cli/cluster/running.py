@@ -10,8 +10,8 @@ from typing import Any
 
 import typer
 
-from cli.cluster.api import Api, open_api
-from cli.cluster.release import Release, find_release
+from cli.cluster.connection.api import Api, open_api
+from cli.cluster.connection.release import Release, find_release
 from cli.errors import CliError
 from cli.running import INTERRUPTED, tell
 

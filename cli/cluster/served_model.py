@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from cli.cluster.api import Json
+from cli.cluster.connection.api import Json
 from cli.errors import UsageError
 
 COMPONENT = "vllm"

@@ -10,12 +10,12 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
-from cli.cluster import parsing
-from cli.cluster.api import Api, Json
-from cli.cluster.concurrency import gathered
+from cli.cluster.connection.api import Api, Json
+from cli.cluster.connection.concurrency import gathered
+from cli.cluster.connection.pods import COMPONENT_LABEL, component_of, name_of
+from cli.cluster.connection.refusals import NotFound
+from cli.cluster.connection.release import Release
 from cli.cluster.errors import ClusterError
-from cli.cluster.refusals import NotFound
-from cli.cluster.release import Release
 from services.standalone.topology import GRPC_SERVICES
 
 SERVICES = frozenset({"gateway", *(service.name for service in GRPC_SERVICES)})
@@ -76,7 +76,7 @@ class Standstill:
     async def _suspend_backups(self) -> None:
         """A copy made meanwhile would be of half a store."""
         for path, thing in await self._cron_jobs():
-            if parsing.component_of(thing) == "backup" and not thing["spec"].get("suspend"):
+            if component_of(thing) == "backup" and not thing["spec"].get("suspend"):
                 noted = {"metadata": {"annotations": {NOTED_SUSPENSION: "true"}}, "spec": {"suspend": True}}
                 await self.api.patch(path, noted)
 
@@ -88,7 +88,7 @@ class Standstill:
 
     async def _pods(self) -> list[str]:
         pods = await self.api.list(self.release.path("v1/pods"), labelSelector=self._of_services())
-        return [parsing.name_of(each) for each in pods]
+        return [name_of(each) for each in pods]
 
     async def _workloads(self) -> list[tuple[str, Json]]:
         found = await gathered(self._listed(kind, self._of_services()) for kind in WORKLOADS)
@@ -106,13 +106,13 @@ class Standstill:
     async def _listed(self, kind: str, selector: str) -> list[tuple[str, Json]]:
         path = self.release.path(kind)
         found = await self.api.list(path, labelSelector=selector)
-        return [(f"{path}/{parsing.name_of(each)}", each) for each in found]
+        return [(f"{path}/{name_of(each)}", each) for each in found]
 
     async def _annotate(self, path: str, annotations: dict[str, str | None]) -> None:
         await self.api.patch(path, {"metadata": {"annotations": annotations}})
 
     def _of_services(self) -> str:
-        return f"{self.release.selector},{parsing.COMPONENT_LABEL} in ({','.join(sorted(SERVICES))})"
+        return f"{self.release.selector},{COMPONENT_LABEL} in ({','.join(sorted(SERVICES))})"
 
 
 def _annotations(thing: Json) -> dict[str, str]:

@@ -53,7 +53,7 @@ def try_out(
                 await Trial(gateway).run()
         except TimeoutError as error:
             raise TrialFailed(
-                f"That was not done within {timeout_s:g} s. groundwork cluster status shows what is behind."
+                f"That was not done within {timeout_s:g} s. groundwork cluster doctor says what is wrong."
             ) from error
         return 0
 

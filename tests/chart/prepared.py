@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from cli.cluster.prepare import ROUTES
+from cli.cluster.keys.prepare import ROUTES
 from ops.nats_users import ADMINISTRATOR
 from ops.signers import SIGNERS
 from ops.state import USERS

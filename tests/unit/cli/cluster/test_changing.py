@@ -1,4 +1,4 @@
-"""`groundwork cluster scale` and `model`: what is changed, what is refused, and what is put back."""
+"""`groundwork cluster model`: what is changed, what is refused, and what is put back."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from cli.cluster import rollout
 from tests.doubles.kubernetes import NAMESPACE, Object
-from tests.doubles.kubernetes_pods import APPS, PodsDouble, labels_of, ready
+from tests.doubles.kubernetes_pods import APPS, PodsDouble, ready
 from tests.unit.cli.cluster.conftest import run
 
 HPAS = f"/apis/autoscaling/v2/namespaces/{NAMESPACE}/horizontalpodautoscalers"
@@ -49,107 +49,6 @@ def obey(double: PodsDouble, thing: Object) -> None:
 def spec(pods: PodsDouble, path: str) -> dict[str, Any]:
     found: dict[str, Any] = pods.objects[path]["spec"]
     return found
-
-
-async def test_components_are_scaled_and_waited_for(pods: PodsDouble) -> None:
-    result = await run("scale", "gateway=3", "memory=0")
-    assert result.exit_code == 0, result.output
-    assert spec(pods, f"{APPS}/deployments/groundwork-gateway")["replicas"] == 3
-    assert spec(pods, f"{APPS}/deployments/groundwork-memory")["replicas"] == 0
-    assert "gateway goes from 2 to 3" in result.stderr
-    assert "gateway: 3 of 3 ready" in result.stderr
-    assert "gateway.replicas=3 and memory.replicas=0" in result.stdout
-
-
-async def test_what_does_not_become_ready_in_time_is_said_with_the_reason(pods: PodsDouble) -> None:
-    def unplaced(_: str, thing: Object) -> None:
-        message = "0/1 nodes are available: 1 Insufficient memory."
-        condition = {"type": "PodScheduled", "status": "False", "message": message}
-        pods.pod("gateway", 2, phase="Pending", conditions=[condition], containerStatuses=[])
-
-    pods.on_patch = unplaced
-    result = await run("scale", "gateway=3", "--timeout", "1s")
-    assert result.exit_code == 1
-    assert "After 1 s, 2 of 3 pods of gateway are ready" in result.stderr
-    assert "no node has enough memory" in result.stderr
-
-
-async def test_without_waiting_nothing_is_waited_for(pods: PodsDouble) -> None:
-    pods.on_patch = lambda path, thing: None
-    result = await run("scale", "gateway=3", "--no-wait", "--json")
-    assert json.loads(result.stdout) == {
-        "scaled": [{"component": "gateway", "pods": 3, "value": "gateway.replicas=3"}],
-        "ready": False,
-    }
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["retriever=2"], "one process can write"),
-        (["nats=2"], "NATS keeps everything on 3 servers"),
-        (["gatewy=2"], "There is no component 'gatewy'; there are gateway"),
-        (["gateway=many"], "is not COMPONENT=NUMBER"),
-        (["gateway"], "is not COMPONENT=NUMBER"),
-        (["gateway=2", "--autoscaler-min", "1"], "name the component alone"),
-        (["gateway", "--autoscaler-min", "2"], "has no autoscaler"),
-        (["gateway=3", "--timeout", "soon"], "is no span of time"),
-    ],
-)
-async def test_what_cannot_be_is_refused_and_nothing_is_changed(
-    pods: PodsDouble, arguments: list[str], said: str
-) -> None:
-    result = await run("scale", *arguments)
-    assert (result.exit_code, said in result.stderr) == (2, True), result.output
-    assert not [each for each in pods.requests if each.method == "PATCH"]
-
-
-async def test_a_server_that_was_alone_stays_alone(pods: PodsDouble) -> None:
-    spec(pods, f"{APPS}/statefulsets/groundwork-nats")["replicas"] = 1
-    result = await run("scale", "nats=3")
-    assert result.exit_code == 2
-    assert "cannot become one of several without the loss of what it holds" in " ".join(result.stderr.split())
-    assert not [each for each in pods.requests if each.method == "PATCH"]
-
-
-async def test_nothing_is_changed_when_one_of_several_cannot_be(pods: PodsDouble) -> None:
-    assert (await run("scale", "gateway=3", "retriever=2")).exit_code == 2
-    assert spec(pods, f"{APPS}/deployments/groundwork-gateway")["replicas"] == 2
-
-
-async def test_a_component_with_an_autoscaler_is_left_to_it(pods: PodsDouble) -> None:
-    target = {
-        "scaleTargetRef": {"kind": "Deployment", "name": "groundwork-gateway"},
-        "minReplicas": 2,
-        "maxReplicas": 6,
-    }
-    pods.put(f"{HPAS}/groundwork-gateway", {"spec": target, "metadata": {"labels": labels_of("gateway")}})
-    refused = await run("scale", "gateway=4")
-    assert refused.exit_code == 2
-    assert "HPA groundwork-gateway decides" in refused.stderr
-    assert "--autoscaler-min 4" in refused.stderr
-    changed = await run("scale", "gateway", "--autoscaler-min", "3", "--autoscaler-max", "9")
-    assert changed.exit_code == 0, changed.output
-    assert (
-        spec(pods, f"{HPAS}/groundwork-gateway")["minReplicas"],
-        spec(pods, f"{HPAS}/groundwork-gateway")["maxReplicas"],
-    ) == (3, 9)
-    assert "gateway.autoscaling.minReplicas=3 and gateway.autoscaling.maxReplicas=9" in changed.stdout
-    impossible = await run("scale", "gateway", "--autoscaler-min", "10", "--autoscaler-max", "9")
-    assert "the smallest is above the largest" in impossible.stderr
-
-
-async def test_keda_is_told_through_its_own_object(pods: PodsDouble) -> None:
-    target = {"scaleTargetRef": {"name": "groundwork-ingest-worker"}, "minReplicaCount": 1, "maxReplicaCount": 4}
-    made = {"scaleTargetRef": {"name": "groundwork-ingest-worker"}, "minReplicas": 1, "maxReplicas": 4}
-    pods.put(f"{SCALED_OBJECTS}/worker", {"spec": target, "metadata": {"labels": labels_of("ingest-worker")}})
-    pods.put(f"{HPAS}/keda-hpa-worker", {"spec": made})
-    refused = await run("scale", "ingest-worker=2")
-    assert "KEDA's ScaledObject worker decides" in refused.stderr
-    result = await run("scale", "ingest-worker", "--autoscaler-max", "8")
-    assert result.exit_code == 0, result.output
-    assert spec(pods, f"{SCALED_OBJECTS}/worker")["maxReplicaCount"] == 8
-    assert spec(pods, f"{HPAS}/keda-hpa-worker")["maxReplicas"] == 4
 
 
 def serve(pods: PodsDouble, *names: str, model: str = "org/small") -> None:

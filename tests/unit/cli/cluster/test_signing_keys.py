@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from cli.cluster import taking_over
-from cli.cluster.port_forward import Answer, PortUnreachable
+from cli.cluster.connection.port_forward import Answer, PortUnreachable
+from cli.cluster.keys import taking_over
 from kit.access.key_folder import KeyFolder
 from kit.access.key_metrics import METRIC, fingerprint
 from kit.access.keys import parse_public_keys, parse_signing_key

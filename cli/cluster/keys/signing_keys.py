@@ -13,16 +13,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cli.cluster.logs import seconds
-from cli.cluster.objects import Objects
-from cli.cluster.options import Context, Name, Namespace
-from cli.cluster.release import DEFAULT_NAMESPACE
+from cli.cluster.connection.objects import Objects
+from cli.cluster.connection.release import DEFAULT_NAMESPACE
+from cli.cluster.options import Context, Name, Namespace, seconds
 from cli.cluster.running import run_on
 from cli.errors import UsageError
 from ops.signers import SIGNERS
 
 if TYPE_CHECKING:
-    from cli.cluster.api import Api
+    from cli.cluster.connection.api import Api
     from kit.access.keys import Jwk
 
 signing_keys = typer.Typer(no_args_is_help=True, help="Signing keys of the services of a cluster: change them.")
@@ -48,7 +47,7 @@ def rotate(
     chosen, within_s = _chosen(signers), seconds(timeout)
 
     async def command(objects: Objects) -> None:
-        from cli.cluster.key_change import changing  # noqa: PLC0415 - the cryptography behind it takes time to load
+        from cli.cluster.keys.key_change import changing  # noqa: PLC0415 - the cryptography behind it takes time to load
 
         async with changing(objects, within_s, typer.echo) as change:
             await change.apply(lambda folder: folder.rotate(SIGNERS, chosen))
@@ -76,7 +75,7 @@ def forget(
     chosen, within_s = _chosen(signers), seconds(timeout)
 
     async def command(objects: Objects) -> None:
-        from cli.cluster.key_change import changing  # noqa: PLC0415 - as above
+        from cli.cluster.keys.key_change import changing  # noqa: PLC0415 - as above
 
         async with changing(objects, within_s, typer.echo) as change:
             await change.wait_for_signers()  # none may still sign with what is taken away
@@ -101,7 +100,7 @@ def trust(
     """
 
     async def command(objects: Objects) -> None:
-        from cli.cluster.key_set import trust_for_jobs  # noqa: PLC0415 - as above
+        from cli.cluster.keys.key_set import trust_for_jobs  # noqa: PLC0415 - as above
 
         keys = await asyncio.to_thread(_public_keys_of, file)
         added = await trust_for_jobs(objects, keys)

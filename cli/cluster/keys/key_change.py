@@ -8,10 +8,10 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 
+from cli.cluster.connection.objects import Objects, Texts
 from cli.cluster.errors import ClusterError
-from cli.cluster.key_set import PUBLIC_KEYS_ENTRY, SIGNING_KEY_ENTRY, KeySet, publish, read_keys, signing_secret
-from cli.cluster.objects import Objects, Texts
-from cli.cluster.taking_over import TakingOver
+from cli.cluster.keys.key_set import PUBLIC_KEYS_ENTRY, SIGNING_KEY_ENTRY, KeySet, publish, read_keys, signing_secret
+from cli.cluster.keys.taking_over import TakingOver
 from kit.access.key_folder import KeyFolder
 from kit.access.key_metrics import PUBLIC, SIGNING, fingerprint
 from kit.access.keys import parse_public_keys, parse_signing_key

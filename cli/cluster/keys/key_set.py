@@ -12,9 +12,9 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from cli.cluster.concurrency import gathered
+from cli.cluster.connection.concurrency import gathered
+from cli.cluster.connection.objects import Objects, Texts
 from cli.cluster.errors import ClusterError
-from cli.cluster.objects import Objects, Texts
 from kit.access.key_folder import KeyFolder
 from kit.access.keys import Jwk, parse_signing_key
 from ops.signers import SIGNERS

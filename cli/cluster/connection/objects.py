@@ -6,11 +6,11 @@ import base64
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from cli.cluster.api import Api, Json
+from cli.cluster.connection.api import Api, Json
+from cli.cluster.connection.pods import NAME_LABEL, PRODUCT, RELEASE_LABEL
+from cli.cluster.connection.refusals import Conflict
+from cli.cluster.connection.release import namespaced
 from cli.cluster.errors import ClusterError
-from cli.cluster.parsing import NAME_LABEL, PRODUCT, RELEASE_LABEL
-from cli.cluster.refusals import Conflict
-from cli.cluster.release import namespaced
 
 _MANAGED_BY = "app.kubernetes.io/managed-by"
 

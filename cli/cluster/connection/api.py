@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cli.cluster.connection.refusals import NotFound, answered, unreachable
 from cli.cluster.errors import CLIENT_MISSING, ClusterUnreachable
-from cli.cluster.refusals import NotFound, answered, unreachable
 from cli.errors import UsageError
 
 if TYPE_CHECKING:

@@ -15,11 +15,11 @@ from typing import Annotated
 
 import typer
 
-from cli.cluster.api import Api
+from cli.cluster.connection.api import Api
+from cli.cluster.connection.objects import Objects
+from cli.cluster.connection.release import DEFAULT_NAMESPACE
 from cli.cluster.errors import ClusterError
-from cli.cluster.objects import Objects
 from cli.cluster.options import Context, Name, Namespace
-from cli.cluster.release import DEFAULT_NAMESPACE
 from cli.cluster.running import run_on
 from ops.nats_users import ADMINISTRATOR
 from ops.state import USERS
@@ -72,7 +72,7 @@ def prepare(
 
 async def _prepare(objects: Objects, *, bootstrap_key: bool, qdrant_key: bool) -> AsyncGenerator[str, None]:
     """Yields what it did."""
-    from cli.cluster.key_set import ensure_keys  # noqa: PLC0415 - the cryptography behind it takes time to load
+    from cli.cluster.keys.key_set import ensure_keys  # noqa: PLC0415 - the cryptography behind it takes time to load
 
     async for change in ensure_keys(objects):
         yield change

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import h11
 
-from cli.cluster.api import Api
+from cli.cluster.connection.api import Api
 from cli.cluster.errors import ClusterUnreachable
 from cli.errors import CliError
 

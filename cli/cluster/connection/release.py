@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from cli.cluster.api import Api, Json
-from cli.cluster.concurrency import gathered
-from cli.cluster.parsing import NAME_LABEL, PRODUCT, RELEASE_LABEL, labels_of
-from cli.cluster.refusals import Forbidden, NotFound
+from cli.cluster.connection.api import Api, Json
+from cli.cluster.connection.concurrency import gathered
+from cli.cluster.connection.pods import NAME_LABEL, PRODUCT, RELEASE_LABEL, labels_of
+from cli.cluster.connection.refusals import Forbidden, NotFound
 from cli.errors import UsageError
 
 DEFAULT_NAMESPACE = "default"

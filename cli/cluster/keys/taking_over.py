@@ -7,16 +7,13 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from cli.cluster import parsing
-from cli.cluster.api import Api
-from cli.cluster.concurrency import gathered
+from cli.cluster.connection.api import Api
+from cli.cluster.connection.concurrency import gathered
+from cli.cluster.connection.pods import NAME_LABEL, OPS_PORT, PRODUCT, RELEASE_LABEL, Pod, parse_pod
+from cli.cluster.connection.port_forward import ask
+from cli.cluster.connection.refusals import Forbidden
+from cli.cluster.connection.release import namespaced
 from cli.cluster.errors import ClusterError
-from cli.cluster.metrics import Metrics
-from cli.cluster.pages import OPS_PORT
-from cli.cluster.port_forward import ask
-from cli.cluster.refusals import Forbidden
-from cli.cluster.release import namespaced
-from cli.cluster.snapshot import Pod
 from cli.cluster.standstill import SERVICES
 from cli.errors import CliError
 from kit.access.key_metrics import METRIC
@@ -57,9 +54,9 @@ class TakingOver:
 
     async def _pods(self) -> list[Pod]:
         """Those whose process runs. One that is yet to start reads its files then."""
-        selector = f"{parsing.NAME_LABEL}={parsing.PRODUCT},{parsing.RELEASE_LABEL}={self.release}"
+        selector = f"{NAME_LABEL}={PRODUCT},{RELEASE_LABEL}={self.release}"
         found = await self.api.list(namespaced(self.namespace, "v1/pods"), labelSelector=selector)
-        pods = [parsing.pod(each) for each in found]
+        pods = [parse_pod(each) for each in found]
         return [pod for pod in pods if pod.component in SERVICES and pod.runs]
 
     async def _fingerprint(self, pod: Pod, kind: str) -> int | None:
@@ -70,8 +67,18 @@ class TakingOver:
             raise
         except CliError:
             return None
-        value = Metrics.parse(page.text).value(METRIC, keys=kind)
-        return None if value is None else int(value)
+        return _value(page.text, kind)
+
+
+def _value(page: str, kind: str) -> int | None:
+    """What a /metrics page says of the keys of a kind."""
+    from prometheus_client.parser import text_string_to_metric_families  # noqa: PLC0415 - clients should start fast
+
+    try:
+        samples = [each for family in text_string_to_metric_families(page) for each in family.samples]
+    except ValueError:  # not in the format
+        return None
+    return next((int(each.value) for each in samples if each.name == METRIC and each.labels.get("keys") == kind), None)
 
 
 def _late(pods: list[Pod], what: str, timeout_s: float) -> str:
