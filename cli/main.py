@@ -16,7 +16,7 @@ from cli.client.searching import SearchFusion, SearchRerank, SearchStrategy, met
 from cli.cluster import cluster
 from cli.commands.agents import agents
 from cli.commands.approvals import approvals
-from cli.commands.chatting import chat
+from cli.commands.chatting import Verify, chat
 from cli.commands.collections import collections, where_else
 from cli.commands.demo import demo
 from cli.commands.documents import documents
@@ -193,6 +193,7 @@ def ask_command(
     collection: Collections = ["default"],  # noqa: B006 - typer copies it
     thread: Annotated[str | None, typer.Option(help="Thread to continue.")] = None,
     agent: Annotated[str | None, typer.Option(help="`auto`, or the name of an agent of `groundwork agents`.")] = None,
+    verify: Verify = None,
     as_json: AsJson = False,
 ) -> None:
     """Ask a question; the answer streams, its citations follow. Ctrl-C cancels it.
@@ -209,7 +210,7 @@ def ask_command(
         asked = tuple(given(each, "collection") for each in collection)
         continued = None if thread is None else given(thread, "thread")
         view = RunView(output)
-        await view.follow(gateway, Question(in_words(question, "question"), asked, continued, agent))
+        await view.follow(gateway, Question(in_words(question, "question"), asked, continued, agent, verify))
         view.finish()
         if view.exit_code == REFUSED and not as_json:
             output.remarks(await where_else(gateway, collection))

@@ -29,6 +29,11 @@ class Asked(Protocol):
         ...
 
 
+def _asked(verify: str | None) -> Json:
+    """Nothing where the server's setting is meant."""
+    return {"verify": verify} if verify else {}
+
+
 @dataclass(frozen=True)
 class Question:
     """What to ask, and of what."""
@@ -37,12 +42,15 @@ class Question:
     collection_ids: tuple[str, ...]
     thread_id: str | None = None
     agent: str | None = None
+    verify: str | None = None
+    """What becomes of claims that are not supported; None means the server's setting."""
 
     def start(self) -> tuple[str, Json]:
         if len(self.collection_ids) == 1:
             path = f"/v1/collections/{in_path(self.collection_ids[0], 'collection')}/chat"
-            return path, {"message": self.text, "thread_id": self.thread_id, "agent": self.agent}
-        return "/v1/qa", {"question": self.text, "collection_ids": list(self.collection_ids)}
+            said = {"message": self.text, "thread_id": self.thread_id, "agent": self.agent}
+            return path, said | _asked(self.verify)
+        return "/v1/qa", {"question": self.text, "collection_ids": list(self.collection_ids)} | _asked(self.verify)
 
 
 @dataclass(frozen=True)
@@ -55,9 +63,11 @@ class Message:
     """None means all."""
     collection_ids: tuple[str, ...] | None = None
     """What tools may read; None means all."""
+    verify: str | None = None
+    """What becomes of claims that are not supported; None means the server's setting."""
 
     def start(self) -> tuple[str, Json]:
-        body: Json = {"message": self.text, "thread_id": self.thread_id}
+        body: Json = {"message": self.text, "thread_id": self.thread_id} | _asked(self.verify)
         body["tools"] = None if self.tools is None else list(self.tools)
         body["collection_ids"] = None if self.collection_ids is None else list(self.collection_ids)
         return "/v1/chat", body

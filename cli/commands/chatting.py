@@ -6,7 +6,7 @@ from __future__ import annotations
 import contextlib
 import sys
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -21,6 +21,13 @@ from cli.running import INTERRUPTED, exit_code_of, tell
 from kit.vocabulary.run_fold import RunFold
 
 PROMPT = "> "
+Verify = Annotated[
+    Literal["mark", "remove", "off"] | None,
+    typer.Option(
+        help="What becomes of claims that nothing carries: `mark` (they lose their citation), `remove` (their sentences are left "
+        "out), or `off` (nothing is checked)."
+    ),
+]
 
 
 def chat(
@@ -30,13 +37,14 @@ def chat(
     collection: Annotated[
         list[str], typer.Option("--collection", "-c", help="Tools read only this collection; repeatable.")
     ] = [],  # noqa: B006
+    verify: Verify = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print a JSON document; in a conversation one on each line.")
     ] = False,
 ) -> None:
     """Talk; the model may use tools, and asks before it acts. Ctrl-C cancels an answer, Ctrl-D leaves."""
     output = Output(as_json=as_json, json_lines=message is None)
-    session = Session(output, thread, tuple(tool) or None, tuple(collection) or None)
+    session = Session(output, thread, tuple(tool) or None, tuple(collection) or None, verify)
     raise typer.Exit(session.converse() if message is None else session.say(message))
 
 
@@ -49,8 +57,10 @@ class Session:
         thread_id: str | None,
         tools: tuple[str, ...] | None,
         collection_ids: tuple[str, ...] | None,
+        verify: str | None = None,
     ) -> None:
         self._output = output
+        self._verify = verify
         self._thread_id = thread_id
         self._tools = tools
         self._collection_ids = collection_ids
@@ -99,7 +109,7 @@ class Session:
             given(self._thread_id, "thread")
         for each in self._collection_ids or ():
             given(each, "collection")
-        return Message(said, self._thread_id, self._tools, self._collection_ids)
+        return Message(said, self._thread_id, self._tools, self._collection_ids, self._verify)
 
     def see_through(self, view: RunView, code: int) -> int:
         """From where following stopped to the end of the run, deciding what it asks."""

@@ -9,6 +9,7 @@ import typer
 
 from cli.client.gateway import Gateway, Json
 from cli.client.searching import metadata_of
+from cli.commands.chatting import Verify
 from cli.display.answering import RunView
 from cli.display.output import Output
 from cli.errors import given, in_words
@@ -44,6 +45,7 @@ def research(
     max_seconds: Annotated[float | None, typer.Option(min=1, help="Seconds that it may take.")] = None,
     max_searches: Annotated[int | None, typer.Option(min=1, max=1000, help="Searches that it may make.")] = None,
     max_cost: Annotated[float | None, typer.Option(min=0, help="Dollars that models may cost.")] = None,
+    verify: Verify = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show the answer only.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")] = False,
 ) -> None:
@@ -61,6 +63,7 @@ def research(
             "answer": "report" if report else "short",
             "thread_id": None if thread is None else given(thread, "thread"),
             "filters": filters if any(filters.values()) else None,
+            **({"verify": verify} if verify else {}),
             "budgets": {name: limit for name, limit in budgets.items() if limit},
         }
         asked = tuple(given(each, "collection") for each in collection)

@@ -16,6 +16,7 @@ from rich.table import Table
 
 from cli.client.gateway import Json
 from cli.client.ingestion import FileState, Ingestion
+from cli.display.claims import claim_lines, support_lines
 from cli.display.terminal import escape
 from kit.vocabulary.run_fold import RunFold
 
@@ -121,6 +122,8 @@ class Output:
             self.out.print("Closest passages:")
         for passage in closest:
             self.out.print(citation_line(passage))
+        for line in claim_lines(answer):
+            self.out.print(line)
         self.remarks(verdict_lines(answer))
 
     def hits(self, answer: Json, *, explain: bool) -> None:
@@ -192,10 +195,6 @@ def _counted(dropped: list[Json]) -> str:
     return ", ".join(f"{count} {stage}" for stage, count in counts.most_common())
 
 
-_SUPPORT = {
-    "supported": "The wording of every sentence is similar to its sources. Its meaning is not checked.",
-    "partial": "The wording of some sentences is not similar to their sources.",
-}
 _CONFIDENCE = {
     "likely": "Likely answers your question",
     "uncertain": "May answer your question",
@@ -204,15 +203,12 @@ _CONFIDENCE = {
 
 
 def verdict_lines(answer: Json) -> list[str]:
-    """Two statements of an answer: whether its sources carry it, and how likely it answers the question. None of a refusal."""
-    if answer.get("closest") or not answer.get("citations"):
+    """Statements about an answer: what was checked, and how likely it answers. A refusal that claims nothing has none."""
+    if answer.get("closest") or not (answer.get("citations") or answer.get("verification")):
         return []
-    said = _SUPPORT.get(str(answer.get("support_status")), "")
-    if said and answer.get("method") == "extractive" and answer.get("support_status") == "supported":
-        said = "Quoted word for word."
     sure = answer.get("answer_confidence")
     likely = _CONFIDENCE.get(str(answer.get("answer_status")), "")
-    return [line for line in (said, f"{likely} ({sure:.0%})." if likely and sure is not None else "") if line]
+    return [*support_lines(answer), *([f"{likely} ({sure:.0%})."] if likely and sure is not None else [])]
 
 
 def citation_line(citation: Json) -> str:

@@ -2,13 +2,14 @@
 
 import { Decisions } from "./approvals.js";
 import { mark } from "./citations.js";
+import { claimItems, judgeLine, support } from "./claims.js";
 import { drawCoverage } from "./coverage.js";
 import { byId, make, setText } from "./dom.js";
 import { openPassage } from "./passage.js";
 import { addEvent, newRun } from "./run.js";
 import { StepTrace, planned } from "./steps.js";
 import { dollars, duration, pieces, place } from "./text.js";
-import { closest, confidence, support } from "./verdicts.js";
+import { closest, confidence } from "./verdicts.js";
 
 /** Draws a run into the answer card. Make a new one for each question. */
 export class AnswerView {
@@ -30,7 +31,7 @@ export class AnswerView {
     byId("answer").setAttribute("aria-busy", "true");
     byId("notes").replaceChildren();
     byId("source-list").replaceChildren();
-    const parts = ["notes", "coverage", "verdict", "answer-status", "closest", "sources", "cost", "answer-problem"];
+    const parts = ["notes", "claims", "coverage", "verdict", "answer-status", "closest", "sources", "cost", "answer-problem"];
     for (const id of parts) byId(id).hidden = true;
     setText(byId("asked"), question);
     this.say("Starting …");
@@ -65,7 +66,8 @@ export class AnswerView {
       tool_result: () => this.say("Thinking …"),
       parked: () => this.say("Waiting for your decision. You may ask something else meanwhile."),
       coverage: () => drawCoverage(this.#run.coverage),
-      verification: () => this.say("Checking each sentence against its sources …"),
+      claim: () => this.#claims(),
+      verification: () => this.#claims(),
       answer: () => this.#answer(data),
       usage: () => this.#usage(data),
       error: () => this.fail(data.message),
@@ -116,8 +118,19 @@ export class AnswerView {
     drawCoverage(this.#run.coverage);
     byId("closest-list").replaceChildren(...closest(answer));
     byId("closest").hidden = !answer.closest?.length;
+    this.#claims();
     this.#verdict("verdict", support(answer));
     this.#verdict("answer-status", confidence(answer));
+  }
+
+  // Of quotes there is nothing to read: they are their sources' own words.
+  #claims() {
+    const { verification, method } = this.#run;
+    const items = method === "extractive" ? [] : claimItems(verification);
+    byId("claim-list").replaceChildren(...items);
+    setText(byId("claims-title"), `${items.length} claim${items.length === 1 ? "" : "s"} checked`);
+    setText(byId("judge"), judgeLine(verification));
+    byId("claims").hidden = !items.length;
   }
 
   #verdict(id, { status, text }) {

@@ -4,7 +4,8 @@ import { mark } from "./citations.js";
 import { byId, make } from "./dom.js";
 import { Problem, call } from "./sse.js";
 import { pieces } from "./text.js";
-import { confidence, support } from "./verdicts.js";
+import { support } from "./claims.js";
+import { confidence } from "./verdicts.js";
 
 const THREAD_KEY = "groundwork.thread";
 const SHOWN = 40;

@@ -82,6 +82,7 @@ async def research(
             top_k=request.top_k,
             idempotency_key=idempotency_key or "",
             budgets=request.budgets.asked(),
+            verify=request.verify or "",
             model_credentials=request.model.brought() if request.model else None,
             research=request.options(),
         ),

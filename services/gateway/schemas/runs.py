@@ -228,6 +228,7 @@ class ResearchRequest(RequestBody):
     )
     filters: ResearchFilters | None = Field(default=None, description="What every search keeps to.")
     top_k: Evidence = 0
+    verify: Verify | None = Field(default=None, description=VERIFY)
     budgets: ResearchBudgets = Field(default_factory=ResearchBudgets, description="Limits.")
     model: BroughtModel | None = Field(default=None, description="Your own model; null means the installation's.")
 

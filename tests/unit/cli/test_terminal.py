@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -173,11 +174,63 @@ def test_verdict_is_two_statements() -> None:
         "closest": [],
     }
     assert verdict_lines(answer) == ["Quoted word for word.", "May answer your question (55%)."]
-    assert (
-        verdict_lines({**answer, "method": "model"})[0]
-        == "The wording of every sentence is similar to its sources. Its meaning is not checked."
-    )
     assert verdict_lines({**answer, "citations": [], "closest": [{}]}) == []
+
+
+def judged(status: str, *verdicts: str, **verification: Any) -> dict[str, Any]:
+    sentences = [{"sentence": f"Claim {each}.", "verdict": each} for each in verdicts]
+    return {
+        "citations": [{"number": 1}],
+        "support_status": status,
+        "method": "model",
+        "closest": [],
+        "verification": {"sentences": sentences, "checked_by": None, **verification},
+    }
+
+
+ALIGNMENT = {"name": "alignment/1", "measured": False, "false_passed": 0.17, "true_failed": 0.31, "claims": 210}
+
+
+def test_only_a_measured_judge_says_that_every_sentence_is_carried() -> None:
+    measured = {**ALIGNMENT, "measured": True}
+    assert "Every sentence is carried by its sources." in verdict_lines(judged("supported", checked_by=measured))
+    said = verdict_lines(judged("supported", checked_by={"name": "model/m", "measured": False, "claims": 0}))
+    assert not any("Every sentence is carried" in line and "model" not in line for line in said)
+    assert any("not measured" in line for line in said)
+
+
+def test_judge_is_named_with_its_error() -> None:
+    said = verdict_lines(judged("similar_wording", checked_by=ALIGNMENT))
+    assert "similar" in said[0]
+    assert "alignment/1" in said[1]
+    assert "17%" in said[1]
+    assert "31%" in said[1]
+
+
+def test_unchecked_answer_says_so() -> None:
+    assert verdict_lines({**judged("", verify="off"), "support_status": None}) == ["Nothing was checked."]
+
+
+def test_row_put_together_from_cells_is_from_a_table() -> None:
+    answer = {
+        **judged("supported", checked_by={"name": "table", "measured": True, "claims": 0}),
+        "method": "extractive",
+    }
+    assert verdict_lines(answer) == ["From a table."]
+
+
+def test_claims_are_listed_where_one_is_not_carried(capsys: pytest.CaptureFixture[str]) -> None:
+    fine = judged("similar_wording", "similar_wording", "no_claim")
+    Output(as_json=False).sources({**fine, "citations": []})
+    assert "Claims:" not in capsys.readouterr().out
+    answer = judged("partial", "supported", "not_found", "contradicted", "no_claim", removed=1)
+    answer["verification"]["sentences"][2]["is_action"] = True
+    Output(as_json=False).sources({**answer, "citations": []})
+    shown = capsys.readouterr()
+    assert "not found in the documents" in shown.out
+    assert "did not happen" in shown.out
+    assert "no_claim" not in shown.out
+    assert "1 sentence was left out" in shown.err
 
 
 def test_closest_passages_of_a_refusal_stand_under_a_heading(capsys: pytest.CaptureFixture[str]) -> None:

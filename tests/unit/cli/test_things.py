@@ -91,7 +91,7 @@ def test_a_message_of_a_thread_says_how_its_sources_carry_it(server: FakeServer,
     server.on("GET", "/v1/threads/t1", lambda http: http.json({**THREAD, "messages": [message]}))
     assert (
         groundwork("threads", "show", "t1").stderr
-        == "  The wording of some sentences is not similar to their sources.\n"
+        == "  Some sentences were not found in their sources.\n"
     )
     sure = {
         "support_status": "supported",

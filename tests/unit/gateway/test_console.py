@@ -173,21 +173,15 @@ def test_no_other_try_is_offered_for_a_file_that_ingest_rejects_for_good() -> No
 
 @needs_node
 def test_verdict_is_two_statements_and_a_refusal_shows_what_is_closest(tmp_path: Path) -> None:
-    script = (CONSOLE / "verdicts.js").read_text("utf-8")
-    for name in ("dom", "passage"):
-        (tmp_path / f"{name}.mjs").write_text(
-            "export const make = (tag, props, ...parts) => ({ tag, parts, addEventListener() {} });\n"
-            "export const openPassage = () => {};\n"
-        )
-    (tmp_path / "verdicts.mjs").write_text(re.sub(r'"\./(\w+)\.js"', r'"./\1.mjs"', script))
+    _with_doubles(tmp_path, "verdicts", "claims")
     run_script(
         tmp_path,
         r"""
-        import { closest, confidence, support } from "./verdicts.mjs";
+        import { closest, confidence } from "./verdicts.mjs";
+        import { support } from "./claims.mjs";
         const quoted = { support_status: "supported", method: "extractive", citations: [{}], answer_status: "uncertain",
                          answer_confidence: 0.554, closest: [] };
         assert.match(support(quoted).text, /word for word/);
-        assert.match(support({ ...quoted, method: "model" }).text, /similar to its sources/);
         assert.match(confidence(quoted).text, /^May answer your question.*\(55 %\)\.$/);
         const refused = { support_status: "insufficient", method: "extractive", citations: [], answer_status: "unlikely",
                           answer_confidence: 0.1, closest: [{ text: "One. Two.", quote_start: 5, quote_end: 9,
@@ -197,3 +191,43 @@ def test_verdict_is_two_statements_and_a_refusal_shows_what_is_closest(tmp_path:
         assert.equal(closest(refused)[0].parts[0].parts.at(-1).parts[0], "Two.");
         """,
     )
+
+
+@needs_node
+def test_what_is_said_of_claims_is_what_their_judge_has_earned(tmp_path: Path) -> None:
+    _with_doubles(tmp_path, "claims")
+    run_script(
+        tmp_path,
+        r"""
+        import { claimItems, judgeLine, support } from "./claims.mjs";
+        const by = { name: "alignment/1", measured: false, false_passed: 0.17, true_failed: 0.31, claims: 210 };
+        const answer = (status, checked_by, more = {}) => ({ support_status: status, method: "model", citations: [{}],
+                                                            verification: { sentences: [], checked_by, ...more } });
+        assert.match(support(answer("similar_wording", by)).text, /similar.*not checked/);
+        assert.doesNotMatch(support(answer("supported", { name: "model/m", claims: 0 })).text, /^Every sentence is carried/);
+        assert.match(support(answer("supported", { ...by, measured: true })).text, /^Every sentence is carried/);
+        assert.match(support(answer(null, null, { verify: "off" })).text, /Nothing was checked/);
+        assert.match(support(answer("partial", by, { removed: 2 })).text, /2 sentences were left out/);
+        assert.match(judgeLine({ checked_by: by }), /alignment\/1: 17 % of false claims.*31 %.*210/);
+        const [found, invented, none] = claimItems({ sentences: [
+          { sentence: "It is high.", verdict: "similar_wording", span: { text: "It is high." } },
+          { sentence: "I have sent it.", verdict: "contradicted", is_action: true },
+          { sentence: "Hello!", verdict: "no_claim" },
+        ] });
+        assert.equal(found.parts[0].parts[0], "It is high.");
+        assert.equal(invented.parts[1].parts[0], "did not happen");
+        assert.equal(none, undefined);
+        """,
+    )
+
+
+def _with_doubles(folder: Path, *modules: str) -> None:
+    """These modules over a page that only remembers what is made."""
+    for name in ("dom", "passage"):
+        (folder / f"{name}.mjs").write_text(
+            "export const make = (tag, props, ...parts) => ({ tag, parts, addEventListener() {} });\n"
+            "export const openPassage = () => {};\n"
+        )
+    for name in modules:
+        script = (CONSOLE / f"{name}.js").read_text("utf-8")
+        (folder / f"{name}.mjs").write_text(re.sub(r'"\./(\w+)\.js"', r'"./\1.mjs"', script))
