@@ -89,10 +89,7 @@ def test_a_run_that_refused_shows_what_came_closest_as_such(server: FakeServer, 
 def test_a_message_of_a_thread_says_how_its_sources_carry_it(server: FakeServer, groundwork: Command) -> None:
     message = {"role": "assistant", "text": "30 days. [1]", "citations": [CITATION], "support_status": "partial"}
     server.on("GET", "/v1/threads/t1", lambda http: http.json({**THREAD, "messages": [message]}))
-    assert (
-        groundwork("threads", "show", "t1").stderr
-        == "  Some sentences were not found in their sources.\n"
-    )
+    assert groundwork("threads", "show", "t1").stderr == "  Some sentences were not found in their sources.\n"
     sure = {
         "support_status": "supported",
         "method": "extractive",
