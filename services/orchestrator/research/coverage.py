@@ -8,10 +8,10 @@ from functools import cached_property
 from kit.language.sentences import split_units
 from kit.language.terms import tokens
 from services.orchestrator.log.events import Coverage, CoveragePart, Evidence, PartState
-from services.orchestrator.research.hops import Hop, find_hops
 from services.orchestrator.research.models import PartKind, QuestionPart
-from services.orchestrator.research.names import Name, stems_of
-from services.orchestrator.research.relations import told_by
+from services.orchestrator.research.question.names import Name, stems_of
+from services.orchestrator.research.question.relations import told_by
+from services.orchestrator.research.search.hops import Hop, find_hops
 
 ENOUGH = 0.8
 """From here on nothing more is searched for (the seed's threshold)."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from services.orchestrator.log.events import Degradation, DroppedPassage, Evidence, SearchFilter, StageRank
-from services.orchestrator.research.names import Name
+from services.orchestrator.research.question.names import Name
 
 NO_FILTER = SearchFilter()
 SHORT, REPORT = "short", "report"

@@ -12,7 +12,7 @@ from kit.temporal.calendar import Moment
 from kit.temporal.reading import Period
 from services.orchestrator.log.events import MetadataValues, SearchFilter
 from services.orchestrator.research.models import NO_FILTER, PlannedSearch, Purpose, ResearchPlan
-from services.orchestrator.research.parts import find_subjects
+from services.orchestrator.research.question.parts import find_subjects
 
 MOST_FIRST = 6
 """Searches of the first round."""

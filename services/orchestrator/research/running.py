@@ -23,9 +23,7 @@ from services.orchestrator.modes.drafts import answer_of, checked, write_draft
 from services.orchestrator.modes.threads import Threads, forgotten_documents
 from services.orchestrator.ports import RunSources, Searcher
 from services.orchestrator.research.coverage import measure_coverage
-from services.orchestrator.research.effort import ChosenEffort, choose_effort
 from services.orchestrator.research.endings import AnswerEnding, Searched, ending_of, reconciled, with_note
-from services.orchestrator.research.fusing import EvidenceSet, fuse
 from services.orchestrator.research.models import (
     Effort,
     PlannedSearch,
@@ -33,10 +31,12 @@ from services.orchestrator.research.models import (
     ResearchPlan,
     RoundFound,
 )
-from services.orchestrator.research.parts import split_question
 from services.orchestrator.research.planning import plan_by_rules
-from services.orchestrator.research.refining import refine_by_rules
-from services.orchestrator.research.rounds import LIMITS, OUTAGES, EffortLimits, is_done, search_all
+from services.orchestrator.research.question.effort import ChosenEffort, choose_effort
+from services.orchestrator.research.question.parts import split_question
+from services.orchestrator.research.search.fusing import EvidenceSet, fuse
+from services.orchestrator.research.search.refining import refine_by_rules
+from services.orchestrator.research.search.rounds import LIMITS, OUTAGES, EffortLimits, is_done, search_all
 from services.orchestrator.research.telling import degradations, told_effort, told_plan, told_refinement, told_round
 from services.orchestrator.steps.run import Run, just, tell_time_is_up
 from services.orchestrator.verification.checks import Checks

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 from services.orchestrator.log.events import Degradation, Plan, Retrieval, SubQuery, Thinking
-from services.orchestrator.research.effort import ChosenEffort
-from services.orchestrator.research.fusing import EvidenceSet
 from services.orchestrator.research.models import Effort, PlannedSearch, QuestionPart, ResearchPlan, RoundFound
+from services.orchestrator.research.question.effort import ChosenEffort
+from services.orchestrator.research.search.fusing import EvidenceSet
 
 
 def degradations(found: Sequence[RoundFound]) -> tuple[Degradation, ...]:

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from kit.errors import Unavailable
 from services.orchestrator.log.events import Evidence, Retrieval, StageRank
 from services.orchestrator.models import SearchQuery
-from services.orchestrator.research.names import stems_of
+from services.orchestrator.research.question.names import stems_of
 
 FILMS: Mapping[str, str] = {
     "The Iron Harbour": "The Iron Harbour is a 1931 drama film directed by Edda Lindqvist. It stars Paul Marsh.",

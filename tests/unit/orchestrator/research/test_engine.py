@@ -8,13 +8,13 @@ from kit.errors import NotFound, Unavailable
 from services.orchestrator.log.events import Coverage, CoveragePart, Evidence, MetadataValues, PartState, SearchFilter
 from services.orchestrator.models import SearchQuery
 from services.orchestrator.research.coverage import ENOUGH, measure_coverage
-from services.orchestrator.research.effort import choose_effort
-from services.orchestrator.research.fusing import EvidenceSet, fuse
 from services.orchestrator.research.models import Effort, PlannedSearch, Purpose, RankedPassages, RoundFound
-from services.orchestrator.research.parts import split_question
 from services.orchestrator.research.planning import MOST_FIRST, plan_by_rules
-from services.orchestrator.research.refining import refine_by_rules
-from services.orchestrator.research.rounds import LIMITS, is_done, search_all
+from services.orchestrator.research.question.effort import choose_effort
+from services.orchestrator.research.question.parts import split_question
+from services.orchestrator.research.search.fusing import EvidenceSet, fuse
+from services.orchestrator.research.search.refining import refine_by_rules
+from services.orchestrator.research.search.rounds import LIMITS, is_done, search_all
 from tests.unit.orchestrator.research.corpus import Corpus
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

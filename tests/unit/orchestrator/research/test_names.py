@@ -2,9 +2,9 @@
 
 import pytest
 
-from services.orchestrator.research.hops import find_hops
-from services.orchestrator.research.names import find_names
-from services.orchestrator.research.parts import find_subjects
+from services.orchestrator.research.question.names import find_names
+from services.orchestrator.research.question.parts import find_subjects
+from services.orchestrator.research.search.hops import find_hops
 
 
 @pytest.mark.parametrize(

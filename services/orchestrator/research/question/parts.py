@@ -6,8 +6,8 @@ from functools import cache
 from kit.language.terms import tokens, words
 from kit.queries.planning import clauses
 from services.orchestrator.research.models import PartKind, QuestionPart
-from services.orchestrator.research.names import Name, find_names, stems_of
-from services.orchestrator.research.relations import roles_in, told_by
+from services.orchestrator.research.question.names import Name, find_names, stems_of
+from services.orchestrator.research.question.relations import roles_in, told_by
 
 MOST_SUBJECTS = 4
 _COMPARES = words(

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from kit.queries.planning import clauses
 from services.orchestrator.research.models import Effort, PartKind
-from services.orchestrator.research.parts import split_question
-from services.orchestrator.research.relations import roles_in
+from services.orchestrator.research.question.parts import split_question
+from services.orchestrator.research.question.relations import roles_in
 
 _SEVERAL = 2
 

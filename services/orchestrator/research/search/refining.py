@@ -7,9 +7,9 @@ from kit.queries.rewriting import wordings
 from kit.queries.shape import DENSE, LEXICAL
 from services.orchestrator.log.events import Coverage, Evidence, PartState
 from services.orchestrator.research.coverage import EvidenceView
-from services.orchestrator.research.hops import Hop
 from services.orchestrator.research.models import PartKind, PlannedSearch, Purpose, QuestionPart
 from services.orchestrator.research.planning import different
+from services.orchestrator.research.search.hops import Hop
 
 _MOST_WORDINGS = 2
 

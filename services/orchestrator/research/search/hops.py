@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kit.language.terms import tokens
-from services.orchestrator.research.names import Name, distance, find_names, stems_of
-from services.orchestrator.research.relations import roles_in, told_by
+from services.orchestrator.research.question.names import Name, distance, find_names, stems_of
+from services.orchestrator.research.question.relations import roles_in, told_by
 
 FAR_CHARS = 10_000
 
