@@ -153,6 +153,14 @@ class OrchestratorSettings(MessageStoreSettings, SigningServiceSettings):
     """Chats that one orchestrator serves with tools at once. Those beyond it get one search and one answer, as `qa` does, and are
     told so: each round with tools asks the model again. 0 means no limit."""
 
+    research_enabled: bool = True
+    """Whether `POST /v1/agent` researches. Off: its questions get one search and one answer, as those of `/v1/qa`, and are told
+    so. At run time `groundwork agents disable research` does the same on all replicas."""
+
+    research_failure_rate: float = Field(default=0.5, gt=0, le=1)
+    """Share of the last 20 research runs of a replica that may break before it answers by one search for half a minute; then one
+    run tries whether research works again."""
+
     approval_expiry_s: float = Field(default=86_400.0, ge=60.0, le=6 * 86_400.0)
     """Seconds for which a call of a tool waits for a person's decision before it counts as denied: a day, so that who was asked in
     the evening may decide in the morning. At most six days, for the tools service knows call ids for seven, and half of

@@ -59,7 +59,7 @@ class SubQuery(BaseModel):
 
     text: str = Field(description="What is searched for.")
     purpose: str = Field(
-        description="Why: `question`, `subject` (a name of the question), `part`, `phrase` (must be found), `name` (that a found passage mentions), `rewrite`, `hypothesis` (a passage as it might answer) or `claim` (of a draft that nothing carried)."
+        description="Why: `question`, `subject` (a name of the question), `part`, `phrase` (must be found), `name` (that a found passage mentions), `filtered` (by the time or channel that the question names), `rewrite` or `hypothesis` (a passage as it might answer)."
     )
     strategy: str = Field(description="`lexical`, `dense` or `hybrid`.")
 

@@ -42,6 +42,9 @@ class ModeServices:
     checks: Checks = field(default_factory=Checks)
     """How answers are checked."""
 
+    is_agent_on: Callable[[str], bool] = lambda _: True
+    """Whether an operator has left the agent of this name switched on."""
+
 
 class Mode(Protocol):
     """One way to serve a run. What a mode does not say itself is as it stands here."""

@@ -41,8 +41,6 @@ class Purpose(Enum):
     """Other words for the same."""
     HYPOTHESIS = "hypothesis"
     """A passage as it might answer the question, searched by meaning (HyDE, Gao et al. 2022)."""
-    CLAIM = "claim"
-    """A claim of a draft that nothing carried."""
 
 
 @dataclass(frozen=True)

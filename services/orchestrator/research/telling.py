@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from services.orchestrator.log.events import Degradation, Plan, Retrieval, SubQuery, Thinking
-from services.orchestrator.research.models import Effort, PlannedSearch, QuestionPart, ResearchPlan, RoundFound
+from services.orchestrator.research.models import Effort, PlannedSearch, Purpose, QuestionPart, ResearchPlan, RoundFound
 from services.orchestrator.research.question.effort import ChosenEffort
 from services.orchestrator.research.search.fusing import EvidenceSet
 
@@ -41,7 +41,7 @@ def told_refinement(number: int, effort: Effort, plan: ResearchPlan, searches: S
         plan.route,
         tuple(each.text for each in searches),
         sub_queries=told_searches(searches, plan.route),
-        planned_by="rules",
+        planned_by="model" if any(each.purpose is Purpose.HYPOTHESIS for each in searches) else "rules",
         round=number,
         effort=effort.value,
     )

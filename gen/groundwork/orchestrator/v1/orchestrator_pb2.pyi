@@ -1268,7 +1268,7 @@ class SubQuery(_message.Message):
     """What is searched for."""
     purpose: _builtins.str
     """Why: "question", "subject" (a name of the question), "part", "phrase" (must be found), "name" (that a found passage mentions),
-    "rewrite", "hypothesis" (a passage as it might answer) or "claim" (of a draft that nothing carried).
+    "filtered" (by the time or channel that the question names), "rewrite" or "hypothesis" (a passage as it might answer).
     """
     strategy: _builtins.str
     """"lexical", "dense" or "hybrid"."""

@@ -11,7 +11,6 @@ from services.orchestrator.research.models import Purpose, RankedPassages, Round
 _WEIGHTS: Mapping[Purpose, float] = {
     Purpose.QUESTION: 1.0,
     Purpose.FILTERED: 1.0,
-    Purpose.CLAIM: 1.0,
     Purpose.PART: 0.8,
     Purpose.REWRITE: 0.8,
     Purpose.HYPOTHESIS: 0.6,
@@ -20,7 +19,7 @@ _WEIGHTS: Mapping[Purpose, float] = {
     Purpose.NAME: 0.3,
 }
 """How much a list counts in the fusion. A choice: what is nearer to the question counts more."""
-_HAS_A_PLACE = (Purpose.FILTERED, Purpose.SUBJECT, Purpose.PART, Purpose.PHRASE, Purpose.CLAIM, Purpose.NAME)
+_HAS_A_PLACE = (Purpose.FILTERED, Purpose.SUBJECT, Purpose.PART, Purpose.PHRASE, Purpose.NAME)
 """Purposes whose best passage has a place in the evidence: it stands for something that the others lack."""
 _LEAD = 2
 """Passages of the question itself that no other list pushes out."""

@@ -3,6 +3,7 @@
 import pytest
 
 from kit.errors import NotFound
+from kit.llm import ModelUnavailable
 from kit.stores.forgetting import Source
 from services.orchestrator.answering.drafting import Drafter
 from services.orchestrator.answering.generation import Generator
@@ -17,15 +18,17 @@ from services.orchestrator.log.events import (
     Plan,
     Retrieval,
     RunMode,
+    RunStarted,
     RunStatus,
     SupportStatus,
     Thinking,
 )
 from services.orchestrator.log.journal import Journal
-from services.orchestrator.models import ResearchOptions, RunRecord, RunRequest
+from services.orchestrator.models import ResearchOptions, RunRecord, RunRequest, SearchQuery
 from services.orchestrator.modes.documents import Limits
 from services.orchestrator.modes.research import Research
 from services.orchestrator.modes.serving import Modes
+from services.orchestrator.research.gate import ResearchGate
 from services.orchestrator.steps.usage import Metered
 from tests.unit.orchestrator.cutting import (
     AT,
@@ -50,13 +53,22 @@ SAID = ["Edda Lindqvist was born ", "in Uppsala in 1899."]
 class Stage:
     """The mode over a corpus."""
 
-    def __init__(self, corpus: Corpus | None = None, model: FakeModel | None = None) -> None:
+    def __init__(
+        self,
+        corpus: Corpus | None = None,
+        model: FakeModel | None = None,
+        planner: FakeModel | None = None,
+        gate: ResearchGate | None = None,
+    ) -> None:
         self.corpus = corpus or Corpus()
         self.sources = FakeSources()
         generator = Generator(Metered(model)) if model else None
-        services = mode_services(Drafter(FakeScorer(), generator), searcher=self.corpus, sources=self.sources)
+        services = mode_services(
+            Drafter(FakeScorer(), generator), model=planner, searcher=self.corpus, sources=self.sources
+        )
         limits = Limits(budgets=Budgets(wall_clock_s=60.0, answer_tokens=300, steps=100, tokens=10_000))
-        self.modes = Modes([Research(services, limits)], services)
+        self.gate = gate or ResearchGate(is_on=lambda: True)
+        self.modes = Modes([Research(services, limits, self.gate)], services)
 
     def worker(self, question: str = QUESTION, budgets: Budgets = Budgets(), **options: str) -> Worker:
         request = RunRequest(
@@ -159,6 +171,114 @@ async def test_model_writes_the_answer_from_all_rounds() -> None:
     assert "Uppsala" in answer.text
 
 
+PLANNED = '{"queries": ["Iron Harbour director", "Edda Lindqvist birthplace"], "should_phrases": ["Uppsala"]}'
+
+
+async def test_plan_of_a_model_is_searched_and_said_to_be_its() -> None:
+    stage = Stage(planner=FakeModel([PLANNED]))
+    payloads = await stage.run(effort="medium")
+    plan = only(payloads, Plan)[0]
+    assert isinstance(plan, Plan)
+    assert plan.planned_by == "model"
+    assert "Edda Lindqvist birthplace" in plan.queries
+    assert plan.queries[0] == QUESTION
+    assert "Uppsala" in answer_of(payloads).text
+
+
+@pytest.mark.parametrize("said", ["no JSON at all", '{"queries": []}', '{"queries": "x"}', '{"tool": "rm"}', ""])
+async def test_plan_that_is_none_is_made_by_rules_and_said_so(said: str) -> None:
+    payloads = await Stage(planner=FakeModel([said])).run(effort="medium")
+    plan = only(payloads, Plan)[0]
+    assert isinstance(plan, Plan)
+    assert plan.planned_by == "rules"
+    assert [each.degraded.reason for each in payloads if isinstance(each, Thinking) and each.degraded] == [
+        "LLM_NO_PLAN"
+    ]
+    assert answer_of(payloads).ending == "answer"
+
+
+async def test_model_that_is_away_costs_the_plan_and_not_the_run() -> None:
+    payloads = await Stage(planner=FakeModel([], ModelUnavailable("away"))).run(effort="medium")
+    assert "Uppsala" in answer_of(payloads).text
+
+
+async def test_low_effort_asks_no_model_for_a_plan() -> None:
+    planner = FakeModel([PLANNED])
+    await Stage(planner=planner).run(effort="low")
+    assert planner.requests == []
+
+
+async def test_budget_of_searches_holds_and_is_named() -> None:
+    stage = Stage()
+    answer = answer_of(await stage.run(effort="medium", budgets=Budgets(tool_calls=2)))
+    assert len(stage.corpus.queries) == 2
+    assert answer.ending in ("caveat", "answer", "refusal")
+    if answer.ending == "caveat":
+        assert "searches" in answer.text
+
+
+async def test_question_is_answered_by_one_search_while_research_is_off() -> None:
+    stage = Stage(gate=ResearchGate(is_on=lambda: False))
+    payloads = await stage.run(effort="medium")
+    assert len(stage.corpus.queries) <= 2
+    assert [each.degraded.reason for each in payloads if isinstance(each, Thinking) and each.degraded] == ["AGENT_OFF"]
+    assert isinstance(payloads[0], RunStarted)
+    assert payloads[0].mode is RunMode.QA
+    assert answer_of(payloads).text
+
+
+class Breaking(Corpus):
+    """Search that breaks in a way that no one foresaw, until it is mended; a single plain search works."""
+
+    async def search(self, query: SearchQuery) -> Retrieval:
+        if query.explain:
+            raise RuntimeError("a bug")
+        return await super().search(query)
+
+
+async def test_research_that_breaks_ends_as_one_search_and_says_so() -> None:
+    payloads = await Stage(Breaking()).run(effort="medium")
+    assert [each.degraded.reason for each in payloads if isinstance(each, Thinking) and each.degraded] == ["INTERNAL"]
+    assert isinstance(payloads[-1], Done)
+    assert answer_of(payloads).text
+
+
+async def test_research_that_broke_is_not_tried_again_by_the_next_worker() -> None:
+    whole = await worked(DyingLog(), Stage(Breaking()).worker(effort="medium"))
+    (failed,) = [event for event in whole if event.step == "failed"]
+    for cut in cuts(whole):
+        if cut.seq <= failed.seq:
+            continue
+        events = await cut_and_continued(
+            DyingLog(), [Stage(Breaking()).worker(effort="medium"), Stage(Breaking()).worker(effort="medium")], cut
+        )
+        assert _stable(events) == _stable(whole), str(cut)
+
+
+async def test_research_is_left_alone_after_too_many_failures_and_probed_later() -> None:
+    at = 0.0
+    gate = ResearchGate(is_on=lambda: True, clock=lambda: at)
+    for _ in range(6):
+        await Stage(Breaking(), gate=gate).run(effort="medium")
+    assert not gate.admits()
+    at = 60.0
+    assert gate.admits()
+    assert not gate.admits(), "one probe at a time"
+    gate.entered()
+    gate.succeeded()
+    gate.left()
+    assert gate.admits()
+
+
+async def test_no_more_runs_are_researched_than_may_be() -> None:
+    gate = ResearchGate(is_on=lambda: True, most_runs=1)
+    assert gate.admits()
+    gate.entered()
+    assert not gate.admits()
+    gate.left()
+    assert gate.admits()
+
+
 async def test_greeting_needs_no_research() -> None:
     stage = Stage()
     answer = answer_of(await stage.run("Hello!"))
@@ -186,11 +306,13 @@ async def test_budget_of_steps_ends_in_an_answer_that_says_so(steps: int) -> Non
         assert answer.ending == "caveat"
 
 
-@pytest.mark.parametrize("effort", ["auto", "low", "medium", "high"])
+@pytest.mark.parametrize("effort", ["low", "medium", "high"])
 @pytest.mark.parametrize("with_model", [False, True], ids=["extractive", "model"])
 async def test_run_cut_off_after_any_event_ends_the_same(effort: str, with_model: bool) -> None:
     def stage() -> Stage:
-        return Stage(model=FakeModel(SAID) if with_model else None)
+        if not with_model:
+            return Stage()
+        return Stage(model=FakeModel(SAID), planner=FakeModel([PLANNED]))
 
     whole = await worked(DyingLog(), stage().worker(effort=effort))
     for cut in cuts(whole):
