@@ -93,6 +93,8 @@ class FunctionTool(Tool):
     """Whether it also takes a ToolContext, as `context`."""
     missing: str = ""
     """What to set up before it can be called; empty when it can."""
+    summarise: Callable[[Any], str] | None = None
+    """Says in a sentence what came out, where the function returns plain JSON."""
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ and may have
     CACHEABLE               whether what it returned may be used again for the same arguments; not with an effect (default False).
                             What holds passages of documents is never kept
     is_available(settings)  whether it is set up, by the ToolsSettings. One that is not is not offered
+    summarise(content)      what came out, as a sentence for the person; for a function that returns plain JSON
     NEEDS                   what to set up where it is not: a sentence for the operator
 
 A file whose name begins with an underscore is no tool.
@@ -72,6 +73,7 @@ def _tool(module: ModuleType, name: str, settings: ToolsSettings | None) -> Func
         policy=getattr(module, "POLICY", Policy()),
         wants_context="context" in inspect.signature(function).parameters,
         missing=_missing(module, settings),
+        summarise=getattr(module, "summarise", None),
     )
     _check(module.__name__, tool)
     return tool

@@ -42,7 +42,7 @@ class Coroutines(_Functions):
     async def call(self, tool: Tool, call: Call, tell: Tell) -> ToolOutput:
         found = self._tools[tool.name]
         given = {"context": replace(self._context(call), progress=tell)} if found.wants_context else {}
-        return _output(await found.function(**call.arguments, **given))
+        return _output(found, await found.function(**call.arguments, **given))
 
 
 class PlainFunctions(_Functions):
@@ -53,7 +53,8 @@ class PlainFunctions(_Functions):
         self._processes = processes
 
     async def call(self, tool: Tool, call: Call, tell: Tell) -> ToolOutput:  # noqa: ARG002 - a process tells nothing
-        return _output(await self._processes.run(self._tools[tool.name].function, call.arguments, limit_s(tool)))
+        found = self._tools[tool.name]
+        return _output(found, await self._processes.run(found.function, call.arguments, limit_s(tool)))
 
 
 def _listed(tool: FunctionTool) -> Tool:
@@ -62,5 +63,7 @@ def _listed(tool: FunctionTool) -> Tool:
     return replace(tool, refusal=ToolUnavailable(f"{tool.name} is not set up here: {tool.missing}"))
 
 
-def _output(returned: Any) -> ToolOutput:
-    return returned if isinstance(returned, ToolOutput) else ToolOutput(returned)
+def _output(tool: FunctionTool, returned: Any) -> ToolOutput:
+    if isinstance(returned, ToolOutput):
+        return returned
+    return ToolOutput(returned, tool.summarise(returned) if tool.summarise else "")

@@ -9,7 +9,7 @@ import ast
 import math
 import operator
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from decimal import Decimal, InvalidOperation, localcontext
 from fractions import Fraction
@@ -101,6 +101,11 @@ def math_eval(expression: str) -> dict[str, Any]:
         with suppress(OverflowError):
             answer["value"] = value if isinstance(value, int) else float(value)
     return answer
+
+
+def summarise(content: Mapping[str, Any]) -> str:
+    """The sum and its result."""
+    return f"{content['expression']} {'=' if content['exact'] else '≈'} {content['result']}"
 
 
 def _shown(value: Number) -> tuple[str, bool]:

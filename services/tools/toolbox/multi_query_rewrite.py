@@ -1,5 +1,6 @@
 """Other wordings of a query, without a model: see kit.queries.rewriting. For when a search found little."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from kit.queries.rewriting import about, distinct, wordings
@@ -47,3 +48,8 @@ def multi_query_rewrite(query: str, count: int = 4) -> dict[str, Any]:
     if len(found) < _ENOUGH:
         found = distinct([query, *found, *about(query)])[1:]
     return {"queries": found[:count]}
+
+
+def summarise(content: Mapping[str, Any]) -> str:
+    """The wordings."""
+    return f"Other wordings: {'; '.join(content['queries'])}." if content["queries"] else "There is no other wording."

@@ -1,6 +1,6 @@
 """Plans a search without a model: sub-queries, phrases and filters, ready for `search`. See kit.queries.planning."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kit.queries.planning import QUERIES_MAX, plan
@@ -66,3 +66,8 @@ def query_plan(
         "strategy": chosen.strategy,
         "reasons": list(chosen.reasons),
     }
+
+
+def summarise(content: Mapping[str, Any]) -> str:
+    """What would be searched for, and how."""
+    return f"Search for {'; '.join(content['queries'])} ({content['strategy']})."

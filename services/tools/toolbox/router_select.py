@@ -1,5 +1,6 @@
 """Chooses how to search for a query, by its shape and without a model: see kit.queries.shape."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from kit.queries.shape import route
@@ -33,3 +34,8 @@ def router_select(query: str) -> dict[str, Any]:
     """The strategy, and the reasons for it."""
     chosen = route(query)
     return {"strategy": chosen.strategy, "reasons": list(chosen.reasons)}
+
+
+def summarise(content: Mapping[str, Any]) -> str:
+    """The strategy with its reasons."""
+    return f"{content['strategy'].capitalize()} search: {'; '.join(content['reasons'])}."

@@ -1,6 +1,6 @@
 """Turns words of time into dates that a search can be narrowed by: a model counts badly, and does not know what day it is."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -81,6 +81,14 @@ def temporal_normalize(
         **enclosing_dates(found),
         "timezone": timezone,
     }
+
+
+def summarise(content: Mapping[str, Any]) -> str:
+    """The times that were found."""
+    found = [
+        f"{each['text']}: {each['date_from'] or '…'} to {each['date_to'] or '…'}" for each in content["expressions"]
+    ]
+    return "; ".join(found) or "There is no time in it."
 
 
 def reference_moment(timezone: str, reference_time: str) -> Moment:

@@ -1,5 +1,6 @@
 """The current date and time in a time zone: a model knows neither."""
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -62,3 +63,8 @@ def time_now(timezone: str = "UTC") -> dict[str, Any]:
         "weekday": now.strftime("%A"),
         "unix_s": int(now.timestamp()),
     }
+
+
+def summarise(content: Mapping[str, Any]) -> str:
+    """Day and time."""
+    return f"It is {content['weekday']}, {content['time'][:10]}, {content['time'][11:16]} ({content['timezone']})."

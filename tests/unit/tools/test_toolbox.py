@@ -221,3 +221,22 @@ async def test_calls_wait_for_their_turn_and_too_many_are_turned_away() -> None:
     reasons = sorted(call.result().error_reason for call in calls)
     assert reasons == ["", "", "", "TOOLS_BUSY"]
     assert max(seen) == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "said"),
+    [
+        ("math_eval", {"expression": "235 * 1.7"}, "235 * 1.7 = 399.5"),
+        ("math_eval", {"expression": "1 / 3"}, "≈ 0.333"),
+        ("time_now", {"timezone": "UTC"}, "(UTC)."),
+        ("multi_query_rewrite", {"query": "How do I return a broken lamp?"}, "wording"),
+        ("query_plan", {"query": "What did Ann write about the launch last week?"}, "Search for"),
+        ("router_select", {"query": "E14"}, "search: "),
+        ("temporal_normalize", {"text": "since March 2024", "timezone": "UTC"}, "2024-03-01"),
+        ("temporal_normalize", {"text": "no time at all", "timezone": "UTC"}, "There is no time"),
+    ],
+)
+def test_what_came_out_of_a_tool_is_told_in_words(name: str, arguments: dict[str, Any], said: str) -> None:
+    tool = discover(real_toolbox)[name]
+    assert tool.summarise is not None
+    assert said in tool.summarise(tool.function(**arguments))
