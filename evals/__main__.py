@@ -12,6 +12,7 @@ from pathlib import Path
 from cli.client.gateway import Gateway
 from cli.errors import CliError
 from evals.claims import __main__ as claims
+from evals.conflicts import __main__ as conflicts
 from evals.errors import EvaluationError
 from evals.evaluation import Evaluation, Plan, evaluate
 from evals.gate import Threshold, misses, parse_threshold
@@ -36,6 +37,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return measure_reading(words)
     if words[:1] == ["claims"]:
         return claims.main(words[1:])
+    if words[:1] == ["conflicts"]:
+        return conflicts.main(words[1:])
     options = parse_options(arguments)
     try:
         plan, thresholds = _plan(options), [parse_threshold(text) for text in options.fail_under]

@@ -124,6 +124,10 @@ class Output:
             self.out.print(citation_line(passage))
         for line in claim_lines(answer):
             self.out.print(line)
+        for conflict in answer.get("conflicts", ()):
+            self.out.print(f"[yellow]The sources disagree:[/yellow] {escape(_shortened(conflict['what']))}")
+            for side in conflict["sides"]:
+                self.out.print(f"  {escape(_side(side))}")
         self.remarks(verdict_lines(answer))
 
     def hits(self, answer: Json, *, explain: bool) -> None:
@@ -209,6 +213,12 @@ def verdict_lines(answer: Json) -> list[str]:
     sure = answer.get("answer_confidence")
     likely = _CONFIDENCE.get(str(answer.get("answer_status")), "")
     return [*support_lines(answer), *([f"{likely} ({sure:.0%})."] if likely and sure is not None else [])]
+
+
+def _side(side: Json) -> str:
+    """`62 euros: travel-policy-2024.md, 2024 [2]`."""
+    date = f", {side['date']}" if side.get("date") else ""
+    return f"{side['value']}: {side['document_name']}{date} [{side['citation']}]"
 
 
 def citation_line(citation: Json) -> str:

@@ -39,6 +39,8 @@ class Language:
     """What is said when the documents do not answer."""
     greeting: str
     """What is said to small talk where no model answers."""
+    conflict: str
+    """What is said before the values that sources disagree about."""
     connectors: tuple[str, ...]
     """How a question begins that goes on from the one before: "and"."""
     small_talk: tuple[str, ...]
@@ -64,7 +66,7 @@ def phrases(text: str) -> tuple[str, ...]:
 def read_language(path: Path) -> Language:
     """Reads one file. Raises KeyError when a field is missing, ValueError when the file is no TOML."""
     row = tomllib.loads(path.read_text("utf-8"))
-    values: dict[str, Any] = {field: row[field] for field in ("name", "refusal", "greeting")}
+    values: dict[str, Any] = {field: row[field] for field in ("name", "refusal", "greeting", "conflict")}
     values |= {field: frozenset(row[field].split()) for field in WORDS}
     values |= {field: phrases(row[field]) for field in PHRASES}
     values["operators"] = dict(each.rsplit(" ", 1) for each in phrases(row["operators"]))

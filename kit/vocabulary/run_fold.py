@@ -18,6 +18,7 @@ _GROUNDS: Json = {
     "answer_confidence": None,
     "answer_status": None,
     "closest": [],
+    "conflicts": [],
     "block": None,
     "ending": "",
 }

@@ -9,7 +9,7 @@ import { openPassage } from "./passage.js";
 import { addEvent, newRun } from "./run.js";
 import { StepTrace, planned } from "./steps.js";
 import { dollars, duration, pieces, place } from "./text.js";
-import { closest, confidence } from "./verdicts.js";
+import { closest, confidence, conflicts } from "./verdicts.js";
 
 /** Draws a run into the answer card. Make a new one for each question. */
 export class AnswerView {
@@ -31,7 +31,7 @@ export class AnswerView {
     byId("answer").setAttribute("aria-busy", "true");
     byId("notes").replaceChildren();
     byId("source-list").replaceChildren();
-    const parts = ["notes", "claims", "coverage", "verdict", "answer-status", "closest", "sources", "cost", "answer-problem"];
+    const parts = ["notes", "claims", "coverage", "verdict", "answer-status", "closest", "conflicts", "sources", "cost", "answer-problem"];
     for (const id of parts) byId(id).hidden = true;
     setText(byId("asked"), question);
     this.say("Starting …");
@@ -119,6 +119,8 @@ export class AnswerView {
     byId("closest-list").replaceChildren(...closest(answer));
     byId("closest").hidden = !answer.closest?.length;
     this.#claims();
+    byId("conflict-list").replaceChildren(...conflicts(answer));
+    byId("conflicts").hidden = !answer.conflicts?.length;
     this.#verdict("verdict", support(answer));
     this.#verdict("answer-status", confidence(answer));
   }

@@ -7,7 +7,7 @@ const UNANSWERED = { ok: null, summary: "", duration_ms: null, error: null };
 /** A run before its first event. `status` is "running", "waiting", or how it ended. */
 export function newRun() {
   const judged = { support_status: null, method: "", answer_confidence: null, answer_status: null };
-  const grounds = { ...judged, citations: [], closest: [], block: null, verification: null, ending: "" };
+  const grounds = { ...judged, citations: [], closest: [], conflicts: [], block: null, verification: null, ending: "" };
   const steps = { degraded: [], usage: {}, tool_calls: [], approvals: [], parked: null, error: null, coverage: null };
   return { run_id: "", thread_id: null, status: "", answer: "", ...grounds, ...steps };
 }
@@ -61,7 +61,8 @@ function judge(run, { index, verdict }) {
 }
 
 function answer(run, own) {
-  const grounds = ["citations", "support_status", "method", "answer_confidence", "answer_status", "closest", "block", "ending"];
+  const judged = ["support_status", "method", "answer_confidence", "answer_status"];
+  const grounds = [...judged, "citations", "closest", "conflicts", "block", "ending"];
   for (const name of grounds) if (name in own) run[name] = own[name];
   run.answer = own.text;
   run.verification = own.verification ?? null;

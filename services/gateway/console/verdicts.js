@@ -32,3 +32,28 @@ export function closest({ closest: passages = [] }) {
     return make("li", {}, button);
   });
 }
+
+/** What the sources disagree about, as items of a list: the statement, and each value with its source, which opens its passage. */
+export function conflicts({ conflicts: found = [], citations = [] }) {
+  return found.map(({ what, sides }) =>
+    make(
+      "li",
+      { dataset: { testid: "conflict" } },
+      make("span", { className: "hint", attributes: { dir: "auto" } }, what),
+      ...sides.map((side) => conflictSide(side, citations)),
+    ),
+  );
+}
+
+function conflictSide({ value, date, document_name: name, citation: number, start, end }, citations) {
+  const button = make(
+    "button",
+    { type: "button", className: "source", attributes: { dir: "auto" } },
+    make("strong", {}, value),
+    make("span", { className: "source-name" }, name),
+    make("span", { className: "hint" }, date || "no date"),
+  );
+  const cited = citations.find((each) => each.number === number);
+  if (cited) button.addEventListener("click", () => openPassage({ ...cited, quote_start: start, quote_end: end }));
+  return button;
+}

@@ -193,6 +193,34 @@ class Citation(BaseModel):
     heading_path: list[str] = Field(description="Headings above it.")
 
 
+class ConflictSide(BaseModel):
+    """One side of a conflict."""
+
+    value: str = Field(description="The value, as its source writes it.")
+    citation: int = Field(description="Citation that says it: Citation.number.")
+    start: int = Field(description="First character of the value in the text of that citation.")
+    end: int = Field(description="One past the last.")
+    date: str = Field(
+        description="Date of the source, ISO 8601, as far as it is known: '2024-05-31', '2024'. Empty where it is not."
+    )
+    document_id: str | None = Field(description="Document.")
+    document_name: str = Field(description="Document name.")
+
+
+class Conflict(BaseModel):
+    """Sources that say different things of the one thing that was asked."""
+
+    what: str = Field(
+        description="What they disagree about: the statement that they share, with '…' for the value; of rows the name and the column."
+    )
+    sides: list[ConflictSide] = Field(
+        description="At least two, one for each value: those with a date first, the newest before the others."
+    )
+    found_by: str = Field(
+        description="`wording`: found by sentences or rows that are the same but for the value. `model`: by the model that wrote the answer."
+    )
+
+
 class CoveragePart(BaseModel):
     """One part of the question."""
 
@@ -384,6 +412,9 @@ class AnswerEvent(Event):
     )
     closest: list[Citation] = Field(
         description="Of a refusal: the passages that came closest, best first, at most three, each with its closest words."
+    )
+    conflicts: list[Conflict] = Field(
+        description="What the sources disagree about, of what was asked. The text says it, too."
     )
     coverage: Coverage | None = Field(description="What the evidence covers of the question. Of a research run.")
     ending: str = Field(

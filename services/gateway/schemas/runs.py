@@ -8,6 +8,7 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 from services.gateway.schemas.events import (
     AnswerStatus,
     Citation,
+    Conflict,
     Coverage,
     RunStatus,
     SupportStatus,
@@ -142,6 +143,9 @@ class _Grounds(BaseModel):
     verification: Verification | None = Field(
         default=None,
         description="What was checked: a verdict a claim, and by whom. Null where there was nothing to check.",
+    )
+    conflicts: list[Conflict] = Field(
+        default_factory=list, description="What the sources disagree about, of what was asked. The text says it, too."
     )
     method: str = Field(description="`model` or `extractive`.")
     block: dict[str, Any] | None = Field(default=None, description="A structured block, when the agent makes one.")

@@ -25,10 +25,13 @@ from services.orchestrator.answering.quotes import (
     placed_quotes,
 )
 from services.orchestrator.answering.refusals import refusal
+from services.orchestrator.conflicts.parallel import find_disagreements
+from services.orchestrator.conflicts.saying import say_conflicts
 from services.orchestrator.log.events import (
     Answer,
     AnswerStatus,
     Citation,
+    Conflict,
     Degradation,
     Evidence,
     SupportStatus,
@@ -137,6 +140,8 @@ class Draft:
     """Calibrated probability that the text answers the question; of a refusal, that the closest passages hold an answer."""
     block: Mapping[str, Any] | None = None
     """What an agent with a schema says; the text shows it."""
+    conflicts: Sequence[Conflict] = ()
+    """What the sources disagree about; the text says it."""
 
     @property
     def answer_status(self) -> AnswerStatus | None:
@@ -154,6 +159,7 @@ class Draft:
             answer_status=self.answer_status,
             closest=_tuples(self.closest),
             verification=self.verification and _with_tuples(self.verification),
+            conflicts=tuple(replace(each, sides=tuple(each.sides)) for each in self.conflicts),
         )
 
     @property
@@ -197,7 +203,7 @@ class Drafter:
     async def write(self, question: Question, journal: Journal) -> Draft:
         """Streams the answer to the journal and returns it; the shown text is the draft's text in the end."""
         screen = Screen(journal)
-        draft = await self._best(question, journal, screen)
+        draft = await self._with_conflicts(await self._best(question, journal, screen), question)
         await screen.settle(draft.text)
         return draft
 
@@ -211,8 +217,23 @@ class Drafter:
             instead = "" if quoted.is_refusal else " Quoting the documents instead."
             await journal.write(Thinking("verify", f"{_UNSUPPORTED.message}{instead}", _UNSUPPORTED))
             draft = draft if quoted.is_refusal else quoted
+        draft = await self._with_conflicts(draft, question)
         await screen.settle(draft.text)
         return draft
+
+    async def _with_conflicts(self, draft: Draft, question: Question) -> Draft:
+        """The draft, which says what the sources disagree about. Where no quote was sure enough, that is the answer; a model that
+        refuses has read them all."""
+        if draft.is_refusal and draft.method == MODEL:
+            return draft
+        found = await asyncio.to_thread(find_disagreements, question.whole, question.evidence)
+        if not found:
+            return draft
+        if draft.is_refusal:
+            draft = Draft("", EXTRACTIVE, None, None)
+        words = await asyncio.to_thread(wording, question.text, self._languages)
+        said = say_conflicts(draft.text, draft.citations, found, question.evidence, words.conflict)
+        return replace(draft, text=said.text, citations=said.citations, conflicts=said.conflicts)
 
     async def _best(self, question: Question, journal: Journal, screen: Screen) -> Draft:
         if self.generator is None or not self.model_name or not question.evidence:

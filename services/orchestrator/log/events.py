@@ -325,6 +325,29 @@ class Citation:
 
 
 @dataclass(frozen=True)
+class ConflictSide:
+    """One value, and the citation that says it; the span is of the citation's text."""
+
+    value: str
+    citation: int
+    start: int = 0
+    end: int = 0
+    date: str = ""
+    """ISO 8601, as far as it is known."""
+    document_id: str = ""
+    document_name: str = ""
+
+
+@dataclass(frozen=True)
+class Conflict:
+    """What sources disagree about; newest side first."""
+
+    what: str
+    sides: Sequence[ConflictSide]
+    found_by: str = ""
+
+
+@dataclass(frozen=True)
 class Answer(Payload):
     text: str
     citations: Sequence[Citation]
@@ -337,6 +360,8 @@ class Answer(Payload):
     answer_status: AnswerStatus | None = None
     closest: Sequence[Citation] = ()
     """Of a refusal: the passages that came closest, best first."""
+    conflicts: Sequence[Conflict] = ()
+    """What the sources disagree about."""
     coverage: Coverage | None = None
     ending: str = ""
     """How a research run ended: an `AnswerEnding`."""

@@ -1,5 +1,6 @@
 """An answer from documents, as the modes qa and grounded give it: history → plan → retrieve → draft."""
 
+import asyncio
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -8,6 +9,7 @@ from kit.errors import DeadlineExceeded, Internal, ResourceExhausted, Unavailabl
 from services.orchestrator.agent import Agent, Searching
 from services.orchestrator.answering.drafting import EXTRACTIVE, Draft, degraded
 from services.orchestrator.answering.refusals import SEARCH_DOWN
+from services.orchestrator.conflicts.widening import compared_with, with_the_other_side
 from services.orchestrator.log.events import Answer, Budgets, Plan, Retrieval, SupportStatus, Thinking
 from services.orchestrator.log.screen import Screen
 from services.orchestrator.models import RunRecord, SearchQuery
@@ -96,15 +98,18 @@ class DocumentAnswers:
     async def _retrieve(self, run: Run, record: RunRecord, plan: Plan, searching: Searching) -> Retrieval:
         """The evidence without documents that were deleted while it was searched for. What cannot be noted is not logged."""
         request = record.request
+        count = request.top_k or searching.top_k or self._limits.evidence_top_k
         query = SearchQuery(
             plan.queries,
             request.collection_ids,
             request.document_ids,
-            request.top_k or searching.top_k or self._limits.evidence_top_k,
+            compared_with(count),
             searching.strategy,
             searching.metadata,
         )
-        retrieval = await search_in_two_steps(self._searcher, query, plan.queries[0])
+        found = await search_in_two_steps(self._searcher, query, plan.queries[0])
+        evidence = await asyncio.to_thread(with_the_other_side, plan.queries[0], found.evidence, count)
+        retrieval = replace(found, evidence=evidence)
         forgotten = await forgotten_documents(run, record, self._sources, retrieval.evidence)
         kept = [hit for hit in retrieval.evidence if hit.document_id not in forgotten]
         return replace(

@@ -239,3 +239,16 @@ def test_closest_passages_of_a_refusal_stand_under_a_heading(capsys: pytest.Capt
     heading, line = capsys.readouterr().out.splitlines()
     assert heading == "Closest passages:"
     assert "tower.txt" in line
+
+
+def test_conflict_names_both_sides_with_their_sources(capsys: pytest.CaptureFixture[str]) -> None:
+    sides = [
+        {"value": "62 euros", "citation": 2, "date": "2024", "document_name": "policy-2024.md"},
+        {"value": "45 euros", "citation": 1, "date": "", "document_name": "policy.md"},
+    ]
+    conflict = {"what": "The allowance is … a day.", "sides": sides}
+    Output(as_json=False).grounds(RunFold(status="completed", answer={"citations": [], "conflicts": [conflict]}))
+    what, newest, other = capsys.readouterr().out.splitlines()
+    assert "The allowance is" in what
+    assert newest.split() == ["62", "euros:", "policy-2024.md,", "2024", "[2]"]
+    assert other.split() == ["45", "euros:", "policy.md", "[1]"]

@@ -177,7 +177,7 @@ def test_verdict_is_two_statements_and_a_refusal_shows_what_is_closest(tmp_path:
     run_script(
         tmp_path,
         r"""
-        import { closest, confidence } from "./verdicts.mjs";
+        import { closest, confidence, conflicts } from "./verdicts.mjs";
         import { support } from "./claims.mjs";
         const quoted = { support_status: "supported", method: "extractive", citations: [{}], answer_status: "uncertain",
                          answer_confidence: 0.554, closest: [] };
@@ -189,6 +189,10 @@ def test_verdict_is_two_statements_and_a_refusal_shows_what_is_closest(tmp_path:
         assert.equal(support(refused).text, "");
         assert.equal(confidence(refused).text, "");
         assert.equal(closest(refused)[0].parts[0].parts.at(-1).parts[0], "Two.");
+        const sides = [{ value: "62", citation: 1, date: "2024" }, { value: "45", citation: 2, date: "" }];
+        const [disputed] = conflicts({ ...quoted, conflicts: [{ what: "It is …", sides }] });
+        assert.deepEqual(disputed.parts.slice(1).map((side) => side.parts[0].parts[0]), ["62", "45"]);
+        assert.deepEqual(conflicts(refused), []);
         """,
     )
 

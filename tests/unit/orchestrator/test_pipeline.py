@@ -1,5 +1,6 @@
 """The steps of a run against fakes: what is written, in which order, and how each failure shows."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -101,6 +102,59 @@ async def test_extractive_answer_quotes_and_cites() -> None:
     assert answer.support_status is SupportStatus.SUPPORTED
     assert [citation.document_name for citation in answer.citations] == ["tower.txt"]
     assert shown_by(payloads) == answer.text
+    assert payloads[-1] == Done(RunStatus.COMPLETED)
+
+
+DISPUTED = (
+    Evidence(
+        1, "c1", "d1", "tower-2019.txt", "The tower was built in 1889 by Gustave Eiffel.", score=0.9, dense_score=0.9
+    ),
+    Evidence(
+        2, "c2", "d2", "tower-2024.txt", "The tower was built in 1887 by Gustave Eiffel.", score=0.8, dense_score=0.9
+    ),
+)
+
+
+@pytest.mark.parametrize("model", [None, FakeModel(["The tower was built in 1889. [1]"])], ids=["quoted", "written"])
+async def test_answer_says_that_its_sources_disagree_newest_first(model: FakeModel | None) -> None:
+    stage = Stage(model)
+    stage.searcher = FakeSearcher(Retrieval(DISPUTED))
+    payloads = await stage.run()
+    answer = answer_of(payloads)
+    (conflict,) = answer.conflicts
+    assert [(side.value, side.date) for side in conflict.sides] == [("1887", "2024"), ("1889", "2019")]
+    assert [answer.citations[side.citation - 1].document_id for side in conflict.sides] == ["d2", "d1"]
+    assert answer.text.splitlines()[-1].startswith("The sources disagree: 1887 (2024) [")
+    assert shown_by(payloads) == answer.text
+
+
+async def test_other_side_of_a_conflict_is_found_below_the_evidence() -> None:
+    others = [Evidence(number, f"c{number}", f"d{number}", "x.txt", "A bridge.") for number in range(2, 20)]
+    stage = Stage()
+    stage.searcher = FakeSearcher(Retrieval((DISPUTED[0], *others, replace(DISPUTED[1], number=20))))
+    payloads = await stage.run()
+    assert len(answer_of(payloads).conflicts) == 1
+    (found,) = only(payloads, Retrieval)
+    assert isinstance(found, Retrieval)
+    assert [each.number for each in found.evidence] == list(range(1, 10))
+    assert found.evidence[-1].document_id == "d2"
+
+
+async def test_disagreement_is_the_answer_where_no_quote_is_sure_enough() -> None:
+    stage = Stage()
+    vague = "Reportedly {} had, of all things, something to do with the tower in the end."
+    stage.searcher = FakeSearcher(
+        Retrieval(
+            (
+                Evidence(1, "c1", "d1", "a.txt", vague.format("Ines Duarte")),
+                Evidence(2, "c2", "d2", "b.txt", vague.format("Paula Reis")),
+            )
+        )
+    )
+    payloads = await stage.run("Who sold the tower?")
+    answer = answer_of(payloads)
+    assert {side.value for side in answer.conflicts[0].sides} == {"Ines Duarte", "Paula Reis"}
+    assert (answer.answer_confidence, answer.closest) == (None, ())
     assert payloads[-1] == Done(RunStatus.COMPLETED)
 
 

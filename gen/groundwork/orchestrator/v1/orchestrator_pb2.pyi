@@ -1884,6 +1884,7 @@ class Answer(_message.Message):
     ANSWER_CONFIDENCE_FIELD_NUMBER: _builtins.int
     ANSWER_STATUS_FIELD_NUMBER: _builtins.int
     CLOSEST_FIELD_NUMBER: _builtins.int
+    CONFLICTS_FIELD_NUMBER: _builtins.int
     COVERAGE_FIELD_NUMBER: _builtins.int
     ENDING_FIELD_NUMBER: _builtins.int
     VERIFICATION_FIELD_NUMBER: _builtins.int
@@ -1916,6 +1917,10 @@ class Answer(_message.Message):
         """Of a refusal: the passages that came closest, best first, at most three, each with its closest words."""
 
     @_builtins.property
+    def conflicts(self) -> _containers.RepeatedCompositeFieldContainer[Global___Conflict]:
+        """What the sources disagree about, of what was asked. The text says it, too."""
+
+    @_builtins.property
     def coverage(self) -> Global___Coverage:
         """What the evidence covers of the question. Of a research run."""
 
@@ -1934,19 +1939,98 @@ class Answer(_message.Message):
         answer_confidence: _builtins.float | None = ...,
         answer_status: Global___AnswerStatus.ValueType = ...,
         closest: _abc.Iterable[Global___Citation] | None = ...,
+        conflicts: _abc.Iterable[Global___Conflict] | None = ...,
         coverage: Global___Coverage | None = ...,
         ending: _builtins.str = ...,
         verification: Global___Verification | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_answer_confidence", b"_answer_confidence", "answer_confidence", b"answer_confidence", "block", b"block", "coverage", b"coverage", "verification", b"verification"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_answer_confidence", b"_answer_confidence", "answer_confidence", b"answer_confidence", "answer_status", b"answer_status", "block", b"block", "citations", b"citations", "closest", b"closest", "coverage", b"coverage", "ending", b"ending", "method", b"method", "support_status", b"support_status", "text", b"text", "verification", b"verification"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_answer_confidence", b"_answer_confidence", "answer_confidence", b"answer_confidence", "answer_status", b"answer_status", "block", b"block", "citations", b"citations", "closest", b"closest", "conflicts", b"conflicts", "coverage", b"coverage", "ending", b"ending", "method", b"method", "support_status", b"support_status", "text", b"text", "verification", b"verification"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__answer_confidence: _TypeAlias = _typing.Literal["answer_confidence"]  # noqa: Y015
     _WhichOneofArgType__answer_confidence: _TypeAlias = _typing.Literal["_answer_confidence", b"_answer_confidence"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType__answer_confidence) -> _WhichOneofReturnType__answer_confidence | None: ...
 
 Global___Answer: _TypeAlias = Answer  # noqa: Y015
+
+@_typing.final
+class Conflict(_message.Message):
+    """Sources that say different things of the one thing that was asked."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    WHAT_FIELD_NUMBER: _builtins.int
+    SIDES_FIELD_NUMBER: _builtins.int
+    FOUND_BY_FIELD_NUMBER: _builtins.int
+    what: _builtins.str
+    """What they disagree about: the statement that they share, with "…" for the value; of rows the name and the column."""
+    found_by: _builtins.str
+    """"wording": found by sentences or rows that are the same but for the value. "model": by the model that wrote the answer."""
+    @_builtins.property
+    def sides(self) -> _containers.RepeatedCompositeFieldContainer[Global___ConflictSide]:
+        """At least two, one for each value: those with a date first, the newest before the others."""
+
+    def __init__(
+        self,
+        *,
+        what: _builtins.str = ...,
+        sides: _abc.Iterable[Global___ConflictSide] | None = ...,
+        found_by: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["found_by", b"found_by", "sides", b"sides", "what", b"what"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Conflict: _TypeAlias = Conflict  # noqa: Y015
+
+@_typing.final
+class ConflictSide(_message.Message):
+    """One side of a conflict."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    VALUE_FIELD_NUMBER: _builtins.int
+    CITATION_FIELD_NUMBER: _builtins.int
+    START_FIELD_NUMBER: _builtins.int
+    END_FIELD_NUMBER: _builtins.int
+    DATE_FIELD_NUMBER: _builtins.int
+    DOCUMENT_ID_FIELD_NUMBER: _builtins.int
+    DOCUMENT_NAME_FIELD_NUMBER: _builtins.int
+    value: _builtins.str
+    """The value, as its source writes it."""
+    citation: _builtins.int
+    """Citation that says it: Citation.number."""
+    start: _builtins.int
+    """First character of the value in the text of that citation."""
+    end: _builtins.int
+    """One past the last."""
+    date: _builtins.str
+    """Date of the source, ISO 8601, as far as it is known: "2024-05-31", "2024". Empty where it is not."""
+    document_id: _builtins.str
+    """Document."""
+    document_name: _builtins.str
+    """Document name."""
+    def __init__(
+        self,
+        *,
+        value: _builtins.str = ...,
+        citation: _builtins.int = ...,
+        start: _builtins.int = ...,
+        end: _builtins.int = ...,
+        date: _builtins.str = ...,
+        document_id: _builtins.str = ...,
+        document_name: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["citation", b"citation", "date", b"date", "document_id", b"document_id", "document_name", b"document_name", "end", b"end", "start", b"start", "value", b"value"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ConflictSide: _TypeAlias = ConflictSide  # noqa: Y015
 
 @_typing.final
 class Citation(_message.Message):
