@@ -148,12 +148,13 @@ def languages_page() -> str:
         "language",
         "code",
         *(each.replace("_", " ") for each in fields),
-        "what is said when the documents do not answer",
+        "what is said when nothing is near the question",
+        "what is said when no answer is sure",
     ]
     rows = [f"| {' | '.join(titles)} |", f"|{'---|' * len(titles)}"]
     for each in LANGUAGES.values():
         counts = (str(len(getattr(each, field))) for field in fields)
-        rows.append(f"| {each.name} | `{each.code}` | {' | '.join(counts)} | {each.refusal} |")
+        rows.append(f"| {each.name} | `{each.code}` | {' | '.join(counts)} | {each.refusal} | {each.unsure} |")
     return "\n".join([_LANGUAGES, *rows, ""])
 
 

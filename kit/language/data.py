@@ -36,7 +36,9 @@ class Language:
     abbreviations: frozenset[str]
     """Words whose full stop ends no sentence."""
     refusal: str
-    """What is said when the documents do not answer."""
+    """What is said when search finds nothing near the question."""
+    unsure: str
+    """What is said when what is near the question does not answer it for sure."""
     greeting: str
     """What is said to small talk where no model answers."""
     conflict: str
@@ -66,7 +68,7 @@ def phrases(text: str) -> tuple[str, ...]:
 def read_language(path: Path) -> Language:
     """Reads one file. Raises KeyError when a field is missing, ValueError when the file is no TOML."""
     row = tomllib.loads(path.read_text("utf-8"))
-    values: dict[str, Any] = {field: row[field] for field in ("name", "refusal", "greeting", "conflict")}
+    values: dict[str, Any] = {field: row[field] for field in ("name", "refusal", "unsure", "greeting", "conflict")}
     values |= {field: frozenset(row[field].split()) for field in WORDS}
     values |= {field: phrases(row[field]) for field in PHRASES}
     values["operators"] = dict(each.rsplit(" ", 1) for each in phrases(row["operators"]))

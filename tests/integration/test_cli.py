@@ -69,7 +69,7 @@ def test_a_folder_is_ingested_and_questions_are_answered_from_it(
         "papers/deep/er/lighthouse.txt"
     ]
     refused = groundwork(port, "ask", "How long is the notice period during probation?", "-c", collection, exit_code=3)
-    assert "The documents do not say." in refused.stdout
+    assert "I found no sure answer." in refused.stdout or "The documents do not say." in refused.stdout
 
 
 def test_a_chat_shows_its_tools_and_keeps_a_thread(system: Groundwork, api: Api) -> None:

@@ -88,7 +88,7 @@ def test_a_question_that_the_documents_do_not_answer_is_refused_honestly(
     assert answer["status"] == "refused"
     assert answer["support_status"] == "insufficient"
     assert answer["citations"] == []
-    assert answer["answer"] == "The documents do not say."
+    assert answer["answer"] == ("I found no sure answer." if answer["closest"] else "The documents do not say.")
     assert len(answer["closest"]) <= 3
 
 

@@ -337,7 +337,7 @@ class Drafter:
         closest = found.closest or found.sentences[: extractive.CLOSEST_PASSAGES]
         quotes = {Quote(each.number, each.start, each.end): number for number, each in enumerate(closest, start=1)}
         words = await asyncio.to_thread(wording, question.text, self._languages)
-        said = refusal(question.search_degraded, words)
+        said = refusal(question.search_degraded, words, is_near=bool(quotes))
         return Draft(
             said.text,
             method,

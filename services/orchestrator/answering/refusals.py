@@ -4,7 +4,7 @@ is never claimed of a search that went without a part of itself."""
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kit.language.data import Language
+from kit.language.data import ENGLISH, LANGUAGES, Language
 from services.orchestrator.log.events import Degradation, SupportStatus
 from services.orchestrator.without_model.wording import REFUSALS
 
@@ -13,6 +13,7 @@ REFUSAL = "The documents do not say."
 SEARCH_DOWN = (
     "Search is not available at the moment, so this question cannot be answered. Please ask again in a minute."
 )
+_UNSURE = LANGUAGES[ENGLISH].unsure.rstrip(".")
 _ENGINES = {"dense": "search by meaning", "lexical": "search by words"}
 """The engines, as `Degradation.part` names them, in words of the user."""
 _INCOMPLETE = "INDEX_INCOMPLETE"
@@ -23,7 +24,7 @@ _LOOKED_EVERYWHERE = frozenset({"rerank", "cosines", "diversity", "neighbours"})
 
 def is_refusal(text: str) -> bool:
     """Whether an answer is one of these: it answers nothing."""
-    return text == SEARCH_DOWN or text.startswith((REFUSAL.rstrip("."), *REFUSALS))
+    return text == SEARCH_DOWN or text.startswith((REFUSAL.rstrip("."), _UNSURE, *REFUSALS))
 
 
 @dataclass(frozen=True)
@@ -34,22 +35,19 @@ class Refusal:
     support_status: SupportStatus
 
 
-def refusal(degraded: Sequence[Degradation], words: Language) -> Refusal:
-    """The refusal that is true after a search with these degradations. It is whole without the closest passages, which are in a
-    field of their own: who shows them introduces them. A part that this version does not know counts as one that was not
-    searched: of that it tells in English."""
+def refusal(degraded: Sequence[Degradation], words: Language, *, is_near: bool) -> Refusal:
+    """The refusal that is true after a search with these degradations; `is_near`: it found passages near the question, which are
+    in a field of their own. That the documents do not say is claimed only where all were searched and nothing is near. A part that
+    this version does not know counts as one that was not searched."""
     lacking = {each.part: each.reason for each in degraded if each.part not in _LOOKED_EVERYWHERE}
     if not lacking:
-        return Refusal(words.refusal, SupportStatus.INSUFFICIENT)
+        return Refusal(words.unsure if is_near else words.refusal, SupportStatus.INSUFFICIENT)
     away = [part for part, reason in lacking.items() if reason != _INCOMPLETE]
     if _ENGINES.keys() <= set(away):
         return Refusal(SEARCH_DOWN, SupportStatus.UNAVAILABLE)
     clauses = [f"{_named(part)} did not answer" for part in away]
     clauses += [f"{_named(part)} has not all of them yet" for part in lacking if part not in away]
-    text = (
-        f"The documents do not say, as far as they could be searched: {' and '.join(clauses)}, so there may be more in them. "
-        "Please ask again in a minute."
-    )
+    text = f"{_UNSURE}: {' and '.join(clauses)}, so there may be more in the documents. Please ask again in a minute."
     return Refusal(text, SupportStatus.INSUFFICIENT)
 
 

@@ -7,7 +7,7 @@ _LEAST_CERTAINTY = 0.25
 """Below this certainty the words of a short question are no reason to leave English."""
 _LEAST_CERTAINTY_OF_ENGLISH = 0.4
 """Names of other languages in an English question ("What is the Gleichschaltung?") share its certainty."""
-REFUSALS = tuple(language.refusal for language in LANGUAGES.values())
+REFUSALS = tuple(text for language in LANGUAGES.values() for text in (language.refusal, language.unsure))
 
 
 def wording(question: str, languages: Languages | None) -> Language:

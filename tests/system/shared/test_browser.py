@@ -1,5 +1,6 @@
 """The page at `/` in a real browser: upload, ask, read the streamed answer, open a citation."""
 
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -54,7 +55,7 @@ def test_upload_ask_and_open_the_citation(visit: Visit) -> None:
     expect(row).to_have_count(0)
     page.get_by_test_id("question-input").fill("How long is the notice period during probation?")
     page.keyboard.press("Enter")
-    expect(answer).to_contain_text("The documents do not say.")
+    expect(answer).to_contain_text(re.compile(r"I found no sure answer\.|The documents do not say\."))
     expect(answer.get_by_test_id("citation")).to_have_count(0)
 
 

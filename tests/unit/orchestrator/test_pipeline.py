@@ -161,7 +161,7 @@ async def test_disagreement_is_the_answer_where_no_quote_is_sure_enough() -> Non
 async def test_off_topic_question_is_refused_honestly() -> None:
     payloads = await Stage().run("What is the boiling point of ethanol?")
     answer = answer_of(payloads)
-    assert answer.text == REFUSAL
+    assert answer.text == "I found no sure answer."
     assert [each.document_name for each in answer.closest] == ["tower.txt", "bridge.txt"]
     assert answer.answer_status is AnswerStatus.UNLIKELY
     assert payloads[-1] == Done(RunStatus.REFUSED)
@@ -269,7 +269,7 @@ async def test_refusal_after_half_a_search_says_that_not_everything_was_searched
     payloads = await stage.run("What is the boiling point of ethanol?")
     answer = answer_of(payloads)
     assert answer.text != REFUSAL
-    assert "as far as they could be searched" in answer.text
+    assert "so there may be more in the documents" in answer.text
     assert shown_by(payloads) == answer.text
     assert answer.support_status is SupportStatus.INSUFFICIENT
     assert payloads[-1] == Done(RunStatus.REFUSED)
