@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kit.llm import ModelUnavailable, TextDelta, ToolsRefused
-from services.orchestrator.answering.refusals import REFUSAL, SEARCH_DOWN
+from services.orchestrator.answering.refusals import SEARCH_DOWN
 from services.orchestrator.log.events import (
     Budgets,
     Plan,
