@@ -15,6 +15,8 @@ class Case:
     file: str
     holds: tuple[str, ...]
     lacks: tuple[str, ...] = ()
+    units: tuple[str, ...] = ()
+    """Texts that are a section of their own, as rows and entries of logs are."""
 
 
 _TEXTS = "unknown-text-extensions/"
@@ -63,6 +65,11 @@ CASES = (
     Case(_ENCODINGS + "hu_iso2.txt", ("Az ellenőrzés minden szerdán reggel", "árvíztűrő")),
     Case(_ENCODINGS + "koi8_r.txt", ("Ключ от склада находится у дежурного.",)),
     Case(_ENCODINGS + "cn_utf16le_nobom.txt", ("仓库规定每周三上午九点",)),
+    Case(
+        "log-lines/app.log",
+        (),
+        units=("2024-05-05 04:04:11 INFO node-4 job=7004 code=E-4004 took=52ms",),
+    ),
     Case(_TEXTS + "app.ts", ("export const rate = 40;",)),
     Case(_TEXTS + "app.yaml", ("server: port: 8080",)),
     Case(
@@ -92,7 +99,6 @@ OTHER_ROOMS = {
     "cli-file-name-not-utf8": "the command line",
     "cpp-csharp-c": "words of the lexical index: retriever",
     "ids-without-separators": "words of the lexical index: retriever",
-    "log-lines": "units of logs and their answers: orchestrator",
     "section-heading-not-in-prompt": "the prompt: orchestrator",
     "split-row-without-name": "the prompt: orchestrator",
     "stopped-turn-vanishes": "threads: memory",
@@ -109,6 +115,8 @@ def failures_of(case: Case, folder: Path) -> list[str]:
         return [f"{case.file} is not read: {unread}"]
     text = " ".join(f"{document.title} {document.text}".split())
     lost = [f"{case.file} lacks {words!r}" for words in case.holds if words not in text]
+    units = {document.text[section.start : section.end].strip() for section in document.sections}
+    lost += [f"{case.file} has no unit {unit!r}" for unit in case.units if unit not in units]
     return lost + [f"{case.file} holds {words!r}" for words in case.lacks if words in " ".join(document.text.split())]
 
 

@@ -4,20 +4,21 @@ The query is an OR of the terms that the words have in the languages of what is 
 little more when a title or heading has it. Quoted phrases count extra. Words that carry no meaning are left out unless nothing
 else is there.
 
-The terms of one word count as rare as the commonest of them, like synonyms in Lucene: else the one chunk of another language, or
-one that was taken for it, would have the rarest term of all and come first.
+A term counts as rare as it is in the collections that are searched, whatever else the index holds. The terms of one word count as
+rare as the commonest of them, like synonyms in Lucene: else the one chunk of another language, or one that was taken for it, would
+have the rarest term of all and come first.
 """
 
-import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import tantivy
 
 from kit.language.phrases import phrase_tokens
+from services.retriever.adapters.tantivy.statistics import TermStatistics
 from services.retriever.analysis.analyser import Analysis
 from services.retriever.analysis.bm25 import PHRASE_BOOST, TITLE_BOOST
-from services.retriever.indexes.filters import AnyOf, Clause
+from services.retriever.indexes.filters import COLLECTION, TENANT, AnyOf, Clause
 from services.retriever.models import LexicalQuery
 
 KEY = "key"
@@ -53,7 +54,7 @@ class QueryBuilder:
         """Documents in scope that have all phrases and share a term with the text, scored by BM25: a term counts by how rare
         it is. Without a text those that have the phrases; None when there is neither a term nor a phrase."""
         phrases = [self._exact(words) for phrase in query.must_phrases if (words := phrase_tokens(phrase))]
-        wanted = self._words(searcher, query)
+        wanted = self._words(TermStatistics(searcher, self._schema, self._corpus(clauses)), query)
         if not wanted and not phrases:
             return None
         parts = [*(self._must(clause) for clause in clauses), *((tantivy.Occur.Must, phrase) for phrase in phrases)]
@@ -87,32 +88,28 @@ class QueryBuilder:
             return tantivy.Query.term_query(self._schema, EXACT, words[0])
         return tantivy.Query.phrase_query(self._schema, EXACT, list(words))
 
-    def _words(self, searcher: Any, query: LexicalQuery) -> list[Any]:
+    def _corpus(self, clauses: Sequence[Clause]) -> Any:
+        """Where words are counted: in the collections, whatever else narrows a search."""
+        return self.matching([clause for clause in clauses if clause.field in (TENANT, COLLECTION)])
+
+    def _words(self, statistics: TermStatistics, query: LexicalQuery) -> list[Any]:
         words = self._analysis.query_terms(query.text, query.languages)
         fields = ((TEXT, 1.0), (TITLE, TITLE_BOOST))
         terms = [
-            part for terms in words for field, boost in fields for part in self._word(searcher, field, terms, boost)
+            part for terms in words for field, boost in fields for part in self._word(statistics, field, terms, boost)
         ]
-        return terms + self._phrases(query)
+        return [*terms, *self._phrases(statistics, query)]
 
-    def _word(self, searcher: Any, field: str, terms: Sequence[str], boost: float) -> Iterator[Any]:
+    def _word(self, statistics: TermStatistics, field: str, terms: Sequence[str], boost: float) -> Iterator[Any]:
         """Its terms in one field, each with the weight that makes it count as rare as the commonest of them."""
-        frequencies = [searcher.doc_freq(field, term) for term in terms] if len(terms) > 1 else [1]
-        commonest = _idf(searcher.num_docs, max(frequencies))
-        for term, frequency in zip(terms, frequencies, strict=True):
-            if not frequency:
-                continue
-            weight = boost if len(terms) == 1 else boost * commonest / _idf(searcher.num_docs, frequency)
-            found = tantivy.Query.term_query(self._schema, field, term)
-            yield found if weight == 1 else tantivy.Query.boost_query(found, weight)
+        if weight := statistics.weight(field, terms):
+            for term in terms:
+                found = tantivy.Query.term_query(self._schema, field, term)
+                yield tantivy.Query.boost_query(found, boost * weight / statistics.engine_weight(field, term))
 
-    def _phrases(self, query: LexicalQuery) -> list[Any]:
-        return [
-            tantivy.Query.boost_query(tantivy.Query.phrase_query(self._schema, TEXT, [*terms]), PHRASE_BOOST)
-            for terms in self._analysis.quoted_terms(query.text, query.languages)
-        ]
-
-
-def _idf(chunks: int, frequency: int) -> float:
-    """As BM25 in tantivy has it, Robertson and Zaragoza 2009."""
-    return math.log(1 + (max(chunks - frequency, 0) + 0.5) / (frequency + 0.5))
+    def _phrases(self, statistics: TermStatistics, query: LexicalQuery) -> Iterator[Any]:
+        for terms in self._analysis.quoted_terms(query.text, query.languages):
+            weight = sum(statistics.weight(TEXT, [term]) for term in terms)
+            by_itself = sum(statistics.engine_weight(TEXT, term) for term in terms)
+            phrase = tantivy.Query.phrase_query(self._schema, TEXT, [*terms])
+            yield tantivy.Query.boost_query(phrase, PHRASE_BOOST * weight / by_itself)

@@ -1,0 +1,47 @@
+"""How rare terms are in the collections that are searched. tantivy weighs a term by how rare it is in the whole index, so that the
+same collection would rank in another way beside other ones; its weights are corrected by these."""
+
+import math
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+import tantivy
+
+
+class TermStatistics:
+    """Of the chunks that a query finds, as one searcher sees them."""
+
+    def __init__(self, searcher: Any, schema: Any, corpus: Any) -> None:
+        self._searcher = searcher
+        self._schema = schema
+        self._corpus = corpus
+
+    def weight(self, field: str, terms: Sequence[str]) -> float:
+        """What a word with these terms is worth there: it counts as rare as the commonest of them. 0 where it does not occur."""
+        frequency = max(self._frequency(field, term) for term in terms)
+        return _idf(self._chunks, frequency) if frequency else 0.0
+
+    def engine_weight(self, field: str, term: str) -> float:
+        """What the engine gives the term by itself."""
+        return _idf(self._searcher.num_docs, self._searcher.doc_freq(field, term))
+
+    @cached_property
+    def _chunks(self) -> int:
+        return self._count(self._corpus)
+
+    def _frequency(self, field: str, term: str) -> int:
+        frequency = int(self._searcher.doc_freq(field, term))
+        if not frequency or self._chunks == self._searcher.num_docs:
+            return frequency
+        found = tantivy.Query.term_query(self._schema, field, term, index_option="basic")
+        both = tantivy.Query.boolean_query([(tantivy.Occur.Must, found), (tantivy.Occur.Must, self._corpus)])
+        return self._count(both)
+
+    def _count(self, query: Any) -> int:
+        return int(self._searcher.search(query, 1, count=True).count)
+
+
+def _idf(chunks: int, frequency: int) -> float:
+    """As BM25 in tantivy has it, Robertson and Zaragoza 2009."""
+    return math.log(1 + (max(chunks - frequency, 0) + 0.5) / (frequency + 0.5))
