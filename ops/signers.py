@@ -52,7 +52,6 @@ SIGNERS: Mapping[str, tuple[str, ...]] = {
         "reranker/Embed",
         "reranker/ForgetTexts",
         "reranker/GetModelInfo",
-        "reranker/JudgeClaims",
         "reranker/Rerank",
     ),
     "memory": (

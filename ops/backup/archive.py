@@ -223,7 +223,7 @@ def _manifest(tar: tarfile.TarFile) -> Manifest:
                 f"{tar.name!s} has format {value['format']}; this Groundwork reads {FORMAT}. Use the version that made it"
             )
         streams = tuple(StreamEntry(**stream) for stream in value["streams"])
-        keys = tuple(value.get("public_keys", ()))  # backups of earlier versions have none
+        keys = tuple(value.get("public_keys", ()))
         if keys:
             parse_public_keys(json.dumps({"keys": keys}))
         folders = tuple(FolderEntry(**folder) for folder in value.get("folders", ()))

@@ -39,7 +39,7 @@ from ops.watch.records import (
 )
 from ops.watch.runs import marker_for, says_text_is_kept
 from services.ingest.state import DOCUMENTS, FILES
-from services.orchestrator.state import MARKERS, OLDER_RUNS_NOTED, RECORDS, RUNS, SOURCES
+from services.orchestrator.state import MARKERS, RECORDS, RUNS, SOURCES, STORED_RUNS_NOTED
 
 _EXPECTED_SEQ = "Nats-Expected-Last-Subject-Sequence"
 _ROLLUP = "Nats-Rollup"
@@ -95,7 +95,7 @@ class Keeper:
                 await KeyValue.open(self._nats, store.name, ttl_s=store.kept_for_s)
         if are_sources_lost:
             await self._remove(
-                SOURCES, SOURCES.prefix + OLDER_RUNS_NOTED
+                SOURCES, SOURCES.prefix + STORED_RUNS_NOTED
             )  # what the ledger does not know either is in the runs' logs
         mended: set[str] = set()
         silent: set[Store] = set()

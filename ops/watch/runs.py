@@ -7,17 +7,12 @@ from google.protobuf.message import DecodeError
 from groundwork.orchestrator.v1 import orchestrator_pb2 as api
 from groundwork.orchestrator.v1 import record_pb2 as pb
 
-from ops.watch.records import fields_of
-
 _GOES_ON = {api.RUN_STATUS_RUNNING: False, api.RUN_STATUS_WAITING: True}
 """States of a run that has not ended, and whether it is parked in it."""
 
 
 def says_text_is_kept(record: bytes) -> bool:
-    """Whether a record of RUN_RECORDS can be read and says that the run's text was not erased. Earlier releases wrote JSON."""
-    if record.startswith(b"{"):
-        fields = fields_of(record)
-        return bool(fields) and not fields.get("forgotten_at")
+    """Whether a record of RUN_RECORDS can be read and says that the run's text was not erased."""
     message = _parsed(record)
     return message is not None and not message.HasField("forgotten_at")
 

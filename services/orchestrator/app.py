@@ -48,7 +48,7 @@ from services.orchestrator.modes.serving import Modes, discover_modes
 from services.orchestrator.modes.threads import Threads
 from services.orchestrator.runs.brought_models import BroughtModels
 from services.orchestrator.runs.execution import RunServices
-from services.orchestrator.runs.forgetting import Forgetting, RunDeletion, note_older_runs
+from services.orchestrator.runs.forgetting import Forgetting, RunDeletion, note_stored_runs
 from services.orchestrator.runs.service import Runs
 from services.orchestrator.settings import OrchestratorSettings
 from services.orchestrator.steps.usage import Metered
@@ -129,14 +129,14 @@ async def _drain(runs: Runs, stopping: asyncio.Event) -> None:
 
 
 async def _forget(state: _State, forgetting: Forgetting) -> None:
-    """Works on the queue of what is to be forgotten, until cancelled. The runs of earlier versions are noted first: nothing that
-    they quote is to be missed."""
+    """Works on the queue of what is to be forgotten, until cancelled. Where the notes of sources are lost they are made
+    anew first: nothing that a run quotes is to be missed."""
     while True:
         try:
-            await note_older_runs(state.store, state.log, state.sources)
+            await note_stored_runs(state.store, state.log, state.sources)
             break
         except GroundworkError as error:
-            _log.warning("older_runs_not_noted", reason=error.reason, error=error.message)
+            _log.warning("stored_runs_not_noted", reason=error.reason, error=error.message)
             await asyncio.sleep(_RETRY_AFTER_S)
     await state.forget_queue.queue.consume(ForgetHandler(forgetting).handle, concurrency=_FORGET_AT_ONCE)
 

@@ -191,15 +191,13 @@ class RunMarker:
     parked: bool = False
     """The run waits for somebody's decision: nobody is to work on it until it is resumed, or its wait is over."""
     wait: Wait | None = None
-    """Of a parked run; None when an earlier release parked it."""
+    """Of a parked run; None when it cannot be read."""
     revision: int = 0
-    is_legacy: bool = False
-    """Written by a release that held a lease for each run."""
     raw: bytes = field(default=b"", compare=False, repr=False)
     """The marker as it was read, so that a change of it keeps what a newer version put into it."""
 
     def is_due(self, now: datetime) -> bool:
-        """Whether anybody may go on with a parked run. One that an earlier release parked is looked at, and parked anew."""
+        """Whether anybody may go on with a parked run; also with one whose wait cannot be read, which is parked anew."""
         return self.parked and (self.wait is None or self.wait.is_over(now))
 
 

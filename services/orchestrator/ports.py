@@ -175,11 +175,6 @@ class Markers(Protocol):
         """The processes that live, and at times some that have just left."""
         ...
 
-    async def take_legacy_lease(self, key: RunKey) -> bool:
-        """Keeps releases that hold a lease for each run off this one, for a lease's lifetime. False when one of them works on
-        it."""
-        ...
-
 
 class RunSources(Protocol):
     """Which runs hold text from which sources."""
@@ -206,7 +201,7 @@ class RunSources(Protocol):
         ...
 
     async def is_complete(self) -> bool:
-        """Whether the runs of earlier versions have been noted too."""
+        """Whether the sources of all stored runs are noted. False of a store that was lost."""
         ...
 
     async def set_complete(self) -> None: ...

@@ -54,14 +54,6 @@ KEYS = Bucket(
     kept_for="`GROUNDWORK_RUN_KEY_TTL_S`",
     if_lost="a question that is sent again begins a second run",
 )
-LEASES = Bucket(
-    "RUN_LEASES",
-    holds="leases of runs, as earlier releases held them",
-    written_by=_WRITERS,
-    kept_for="`GROUNDWORK_RUN_LEASE_S`",
-    if_lost="leases are taken again",
-    not_ours="the key says it all",
-)
 OWNERS = Bucket(
     "RUN_OWNERS",
     holds="which orchestrators live",
@@ -90,7 +82,7 @@ SOURCES = Bucket(
     advice="Restart Groundwork, which notes them again from the runs' logs. Answers in threads that are older than those logs are "
     "not found when a document that they quote is deleted: delete such threads, too",
 )
-OLDER_RUNS_NOTED = "older-runs-are-noted"
+STORED_RUNS_NOTED = "older-runs-are-noted"
 """Key in RUN_SOURCES. While it is there, the sources of all runs are noted; else they are read from all logs at the start."""
 RUNS = Stream(
     "RUNS",
@@ -105,6 +97,6 @@ RUNS = Stream(
 )
 BELL = BellSubject("runs", rung_by=_WRITERS)
 STATE = (
-    FORGOTTEN, MODEL_CREDENTIALS, MODEL_SETTINGS, MARKERS, CANCELS, COSTS, KEYS, LEASES, OWNERS, RECORDS, SOURCES, RUNS, FORGET,
+    FORGOTTEN, MODEL_CREDENTIALS, MODEL_SETTINGS, MARKERS, CANCELS, COSTS, KEYS, OWNERS, RECORDS, SOURCES, RUNS, FORGET,
     BELL,
 )  # fmt: skip

@@ -329,8 +329,6 @@ def _certificates(settings: StandaloneSettings) -> CertificateSource | None:
 def _keys(data_dir: DataDir) -> KeyFolder:
     folder = KeyFolder(data_dir.keys)
     folder.ensure(SIGNERS)
-    # Of earlier versions, in which all services shared it. Jobs that they queued are queued anew by ingestion's sweep.
-    (data_dir.path / "secrets" / "auth_secret").unlink(missing_ok=True)
     return folder
 
 

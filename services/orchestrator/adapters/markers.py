@@ -1,7 +1,7 @@
 """Who works on which run, in NATS key-value buckets.
 
 RUN_ACTIVE holds a marker for each run that has not ended; RUN_OWNERS a key for each orchestrator process, which expires by itself
-when the process falls silent. RUN_LEASES is where releases before this one held a lease for each of their runs.
+when the process falls silent.
 """
 
 from collections.abc import AsyncGenerator, Collection
@@ -16,24 +16,22 @@ from kit.jetstream import Entry, KeyValue, Nats
 from kit.jetstream.bell import Bell
 from kit.records import set_aside
 from services.orchestrator.models import MarkerChange, RunKey, RunMarker, Wait
-from services.orchestrator.state import BELL, LEASES, MARKERS, OWNERS
+from services.orchestrator.state import BELL, MARKERS, OWNERS
 
 
 class KeyValueMarkers:
-    """Markers over three buckets, and a bell for runs that anybody may take."""
+    """Markers over two buckets, and a bell for runs that anybody may take."""
 
-    def __init__(self, active: KeyValue, owners: KeyValue, leases: KeyValue, bell: Bell) -> None:
+    def __init__(self, active: KeyValue, owners: KeyValue, bell: Bell) -> None:
         self._bell = bell
         self._active = active
         self._owners = owners
-        self._leases = leases
 
     @classmethod
     async def open(cls, nats: Nats, *, lease_s: float) -> "KeyValueMarkers":
         return cls(
             await KeyValue.open(nats, MARKERS.name),
             await KeyValue.open(nats, OWNERS.name, ttl_s=lease_s),
-            await KeyValue.open(nats, LEASES.name, ttl_s=lease_s),
             Bell(nats, BELL.name),
         )
 
@@ -82,13 +80,6 @@ class KeyValueMarkers:
     async def living(self) -> Collection[str]:
         return await self._owners.keys(">")
 
-    async def take_legacy_lease(self, key: RunKey) -> bool:
-        try:
-            await self._leases.create(key.name, b"")
-        except AlreadyExists:
-            return False
-        return True
-
 
 def _encode(marker: RunMarker) -> bytes:
     message = pb.RunMarker.FromString(marker.raw)
@@ -109,9 +100,8 @@ def _decode(entry: Entry) -> RunMarker:
         # Of nobody, so that the run is looked at; begun, so that it is not done again where its log is empty.
         set_aside(MARKERS.name, entry.key, error)
         return RunMarker("", begun=True, revision=entry.revision)
-    value = entry.value or b""
     return RunMarker(
-        message.owner, message.begun, message.parked, _wait(message), entry.revision, is_legacy=not value, raw=value
+        message.owner, message.begun, message.parked, _wait(message), entry.revision, raw=entry.value or b""
     )
 
 

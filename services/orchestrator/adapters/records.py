@@ -1,6 +1,5 @@
 """Records of runs as the bytes of a RunRecord message, and as the JSON that releases before it wrote."""
 
-import json
 from datetime import UTC, datetime
 from enum import Enum
 from typing import Any, TypeVar
@@ -10,13 +9,11 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from groundwork.orchestrator.v1 import orchestrator_pb2 as api
 from groundwork.orchestrator.v1 import record_pb2 as pb
 
-from kit.access.principal import INGEST, QUERY
 from services.orchestrator.adapters.codec import enum_from_number, enum_number, fill, read
-from services.orchestrator.log.events import Answer, Approval, Budgets, RunError, RunMode, RunStatus, Usage
+from services.orchestrator.log.events import Answer, Approval, RunError, RunStatus, Usage
 from services.orchestrator.models import Outcome, RunKey, RunRecord, RunRequest
 
 E = TypeVar("E", bound=Enum)
-_BEFORE_SCOPES = frozenset({QUERY, INGEST})
 """What runs of releases without scopes go on with: what any user could do then. A run that is started now has at least one, since
 starting it needs one."""
 _MAX_BYTES = 900_000
@@ -46,7 +43,7 @@ def decode(key: RunKey, data: bytes) -> RunRecord:
         _moment(message, "finished_at"),
         _moment(message, "forgotten_at"),
         message.traceparent,
-        frozenset(message.scopes) or _BEFORE_SCOPES,
+        frozenset(message.scopes),
         Outcome(_part(message, "answer", Answer), _part(message, "usage", Usage), _part(message, "error", RunError)),
         tuple(read(each, Approval) for each in message.pending),
     )
@@ -54,8 +51,6 @@ def decode(key: RunKey, data: bytes) -> RunRecord:
 
 def parse(data: bytes) -> pb.RunRecord:
     """The message, with what a newer version put into it. Raises one of UNREADABLE."""
-    if data.startswith(b"{"):
-        return _from_json(json.loads(data))
     try:
         message = pb.RunRecord.FromString(data)
     except DecodeError as error:
@@ -123,29 +118,3 @@ def _moment(message: Message, name: str) -> datetime | None:
         return None
     at: Timestamp = getattr(message, name)
     return at.ToDatetime(tzinfo=UTC)
-
-
-def _from_json(data: dict[str, Any]) -> pb.RunRecord:
-    """A record of a release before RunRecord. A word that only a newer version knows becomes UNKNOWN."""
-    message = pb.RunRecord(subject=data["subject"], traceparent=data.get("traceparent", ""))
-    message.request.SetInParent()
-    request = RunRequest(
-        mode=_member(RunMode, data["mode"]),
-        question=data["question"],
-        collection_ids=tuple(data["collection_ids"]),
-        thread_id=data["thread_id"],
-        agent=data["agent"],
-        document_ids=tuple(data["document_ids"]),
-        budgets=Budgets(data["wall_clock_s"], data["answer_tokens"]),
-        top_k=data["top_k"],
-    )
-    fill(message.request, request)
-    set_status(message, _member(RunStatus, data["status"]))
-    for name in ("created_at", "finished_at", "forgotten_at"):
-        if data.get(name):
-            getattr(message, name).FromDatetime(datetime.fromisoformat(data[name]))
-    return message
-
-
-def _member(kind: type[E], word: str) -> E:
-    return kind(word) if word in {member.value for member in kind} else kind["UNKNOWN"]

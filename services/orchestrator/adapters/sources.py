@@ -14,7 +14,7 @@ from kit.jetstream import KeyValue, Nats
 from kit.records import UNREADABLE, set_aside
 from kit.stores.forgetting import Source
 from services.orchestrator.models import Dependent, RunKey
-from services.orchestrator.state import FORGOTTEN, OLDER_RUNS_NOTED, SOURCES
+from services.orchestrator.state import FORGOTTEN, SOURCES, STORED_RUNS_NOTED
 
 _DAY_S = 86_400.0
 
@@ -68,10 +68,10 @@ class KeyValueRunSources:
         await self._sources.purge_matching(f"{key.tenant_id}.*.*.{key.run_id}")
 
     async def is_complete(self) -> bool:
-        return await self._sources.get(OLDER_RUNS_NOTED) is not None
+        return await self._sources.get(STORED_RUNS_NOTED) is not None
 
     async def set_complete(self) -> None:
-        await self._sources.put(OLDER_RUNS_NOTED, b"")
+        await self._sources.put(STORED_RUNS_NOTED, b"")
 
 
 def _mark(tenant_id: str, source: Source) -> str:

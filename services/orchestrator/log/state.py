@@ -1,20 +1,17 @@
 """How far a run has come: the fold of its log. Whoever continues the run starts from here."""
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from services.orchestrator.log.events import (
-    AgentChosen,
     Answer,
     Approval,
     ApprovalDecision,
     Budgets,
     Done,
     Payload,
-    Plan,
-    Retrieval,
     RunError,
     RunEvent,
     RunMode,
@@ -34,13 +31,6 @@ RESUMED = "resume"
 TIME_UP = "timeout"
 """Step of a run whose time has run out and that answers with what it has found."""
 _DAMAGED = "EVENT_DAMAGED"
-_STEPS_BEFORE_STEPS: Mapping[type, str] = {
-    AgentChosen: "agent",
-    Plan: "plan",
-    Retrieval: "retrieve",
-    Answer: "answer",
-}
-"""Logs of versions that named no steps: which step's result an event of this kind is."""
 
 
 def approval_id(run_id: str, step: str) -> str:
@@ -93,7 +83,6 @@ class Progress:
     """How often another worker continued the run."""
     fruitless_resumes: int = 0
     """How often the run was continued in a row without anything having come of it."""
-    _last_at: datetime | None = field(default=None, repr=False)
 
     @property
     def started(self) -> bool:
@@ -123,7 +112,8 @@ class Progress:
         self.resumes += is_resume
         self.fruitless_resumes = self.fruitless_resumes + 1 if is_resume else 0
         self.has_unread_decision = self.has_unread_decision and not is_resume
-        self._count_time(event, is_resume=is_resume)
+        if event.state is not None:
+            self.worked_s = max(self.worked_s, event.state.worked_s)
         self.seq = event.seq
         self.began_at = self.began_at or event.at
         self._apply_to_step(event)
@@ -149,10 +139,7 @@ class Progress:
 
     def _apply_to_step(self, event: RunEvent) -> None:
         state, step = event.state, event.step
-        if state is None:
-            state = StepState(StepPhase.RESULT)
-            step = _STEPS_BEFORE_STEPS.get(type(event.payload), "")
-        if not step:
+        if state is None or not step:
             return
         if state.spent is not None:
             self.spent[step] = state.spent
@@ -164,14 +151,6 @@ class Progress:
             self.intents[step] = Recorded(event.payload, state)
 
     def _apply_approval(self, event: RunEvent, approval: Approval) -> None:
-        # Earlier releases called a question as its step.
         self.approvals[event.step] = replace(approval, approval_id=approval_id(event.run_id, event.step))
         self.asked_at.setdefault(event.step, event.at)
         self.has_unread_decision |= approval.is_decided
-
-    def _count_time(self, event: RunEvent, *, is_resume: bool) -> None:
-        if event.state is not None:
-            self.worked_s = max(self.worked_s, event.state.worked_s)
-        elif self._last_at is not None and not is_resume:  # of an earlier version: nobody worked before a resume
-            self.worked_s += max(0.0, (event.at - self._last_at).total_seconds())
-        self._last_at = event.at

@@ -192,8 +192,8 @@ class RunDeletion:
         await self._forgetting.forget(key.tenant_id, request)
 
 
-async def note_older_runs(store: RunStore, log: EventLog, sources: RunSources) -> None:
-    """Notes the sources of runs from before sources were noted, once: reads all that is stored."""
+async def note_stored_runs(store: RunStore, log: EventLog, sources: RunSources) -> None:
+    """Notes the sources of all stored runs anew, where what was noted is lost: reads all records and logs."""
     if await sources.is_complete():
         return
     threads: dict[RunKey, Dependent] = {}
@@ -208,7 +208,7 @@ async def note_older_runs(store: RunStore, log: EventLog, sources: RunSources) -
             if isinstance(payload, Retrieval):
                 await sources.depend(threads.get(key, Dependent(key)), documents_of(payload.evidence))
     await sources.set_complete()
-    _log.info("older_runs_noted")
+    _log.info("stored_runs_noted")
 
 
 def documents_of(evidence: Sequence[Evidence]) -> list[Source]:

@@ -11,7 +11,6 @@ more.
     owner's lease is gone    anybody
     no owner                 anybody
     parked                   who resumes it; anybody when its wait is over
-    of an earlier release    who gets its lease of that release
 """
 
 import asyncio
@@ -139,20 +138,18 @@ class Ownership:
         marker = await self._markers.read(key)
         if marker is None:
             revision = await self._markers.create(key, new)
-        elif await self._is_free(key, marker, resume=resume):
+        elif await self._is_free(marker, resume=resume):
             new = replace(marker, owner=self.owner, parked=False, wait=None)
             revision = await self._markers.update(key, new)
         else:
             return None
         return None if revision is None else replace(new, revision=revision)
 
-    async def _is_free(self, key: RunKey, marker: RunMarker, *, resume: bool) -> bool:
+    async def _is_free(self, marker: RunMarker, *, resume: bool) -> bool:
         if marker.parked:
             return resume or marker.is_due(self._now())
         if marker.owner == self.owner:
             return True  # we do not hold it: our work on it ended without the store being told
-        if marker.is_legacy:
-            return await self._markers.take_legacy_lease(key)
         return not marker.owner or not await self.is_alive(marker.owner)
 
     async def note_begun(self, key: RunKey) -> None:

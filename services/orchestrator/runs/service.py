@@ -157,15 +157,9 @@ class Runs:
             raise forgotten(key.run_id)
         if record.status is RunStatus.RUNNING:
             await self._take_over(key)
-        elif record.status is RunStatus.WAITING and not await self._says_it_waits(key):
-            await self.resume(key)
         async with aclosing(self._log.follow(key, after_seq, live=record.finished_at is None)) as events:
             async for event in events:
                 yield event
-
-    async def _says_it_waits(self, key: RunKey) -> bool:
-        """False of a run that an earlier release parked: it is parked anew, so that its clients learn what it waits for."""
-        return (await Journal.open(key, self._log, self._now)).progress.parked is not None
 
     async def cancel(self, key: RunKey) -> RunRecord:
         """Stores the wish that the run stops and returns the run as it was. Raises RunNotFound."""
@@ -322,9 +316,6 @@ class Runs:
             self._check_known(record)
             RESUMED_RUNS.labels("waited" if record.status is RunStatus.WAITING else "orphaned").inc()
             record = await self._running(record)
-            if marker.is_legacy:
-                # In our format: releases that held a lease for each run leave it alone from now on.
-                await self._store.set_status(record)
             journal = await Journal.open(key, self._owned_log(), self._now)
             if journal.progress.started:
                 await self.ownership.note_begun(key)

@@ -2,11 +2,9 @@
 caller before it lists the calls: whichever comes first, one sees the other."""
 
 import hashlib
-import json
 from contextlib import suppress
 from dataclasses import fields, replace
 from datetime import UTC, datetime
-from typing import Any
 
 from google.protobuf.message import DecodeError
 from groundwork.tools.v1 import record_pb2
@@ -37,8 +35,6 @@ class KeyValueCallStore:
         return cls(await KeyValue.open(nats, CALLS.name, ttl_s=CALLS.kept_for_s))
 
     async def begin(self, tenant_id: str, call_id: str, call: NotedCall) -> NotedCall | None:
-        if (older := await self._read(_older_key(tenant_id, call_id))) is not None:
-            return older
         while True:
             try:
                 await self._bucket.create(_key(tenant_id, call_id), _encode(call))
@@ -53,7 +49,7 @@ class KeyValueCallStore:
         return replace(call, forgotten=True)
 
     async def get(self, tenant_id: str, call_id: str) -> NotedCall | None:
-        return await self._read(_key(tenant_id, call_id)) or await self._read(_older_key(tenant_id, call_id))
+        return await self._read(_key(tenant_id, call_id))
 
     async def end(self, tenant_id: str, call_id: str, call: NotedCall) -> None:
         key = _key(tenant_id, call_id)
@@ -97,11 +93,6 @@ def _key(tenant_id: str, call_id: str) -> str:
     return f"{tenant_id}.{_digest(_caller(call_id))}.{_digest(call_id)}"
 
 
-def _older_key(tenant_id: str, call_id: str) -> str:
-    """Where earlier releases noted a call. They wrote it for a week."""
-    return f"{tenant_id}.{_digest(call_id)}"
-
-
 def _caller(call_id: str) -> str:
     return call_id.partition("/")[0]
 
@@ -117,7 +108,7 @@ def _encode(call: NotedCall) -> bytes:
 def _rewritten(value: bytes, call: NotedCall) -> bytes:
     """The stored record changed to `call`. What a newer version put into it stays, unless the call is forgotten: it may be text."""
     record = record_pb2.CallRecord()
-    if not call.forgotten and not value.startswith(b"{"):
+    if not call.forgotten:
         with suppress(DecodeError):
             record.ParseFromString(value)
     return _filled(record, call)
@@ -135,7 +126,7 @@ def _filled(record: record_pb2.CallRecord, call: NotedCall) -> bytes:
 def _decoded(entry: Entry) -> NotedCall:
     data = entry.value or b""
     try:
-        return _from_json(data) if data.startswith(b"{") else _from_record(data)
+        return _from_record(data)
     except (DecodeError, *UNREADABLE) as error:
         set_aside(CALLS.name, entry.key, error)
         return _UNREADABLE
@@ -145,11 +136,3 @@ def _from_record(data: bytes) -> NotedCall:
     record = record_pb2.CallRecord.FromString(data)
     outcome = decode_outcome(record.result) if record.HasField("result") else None
     return NotedCall(record.fingerprint, record.begun_at.ToDatetime(UTC), outcome, record.forgotten)
-
-
-def _from_json(data: bytes) -> NotedCall:
-    """As earlier releases wrote it; no message begins with this byte."""
-    record: dict[str, Any] = json.loads(data)
-    said = record["outcome"]
-    outcome = ToolOutcome(**{name: said[name] for name in said.keys() & _OUTCOME - {"passages"}}) if said else None
-    return NotedCall(record["fingerprint"], datetime.fromisoformat(record["begun_at"]), outcome)

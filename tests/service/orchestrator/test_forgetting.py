@@ -18,7 +18,7 @@ from services.orchestrator.errors import FencedOff, RunForgotten, RunNotFound, T
 from services.orchestrator.log.events import Done, Retrieval, RunMode, RunStatus, Token
 from services.orchestrator.log.journal import Journal
 from services.orchestrator.models import RunKey, RunRecord, RunRequest, Turn
-from services.orchestrator.runs.forgetting import CUT_OFF_AFTER, GRACE, RECHECK_S, SETTLE, note_older_runs
+from services.orchestrator.runs.forgetting import CUT_OFF_AFTER, GRACE, RECHECK_S, SETTLE, note_stored_runs
 from tests.service.orchestrator.conftest import ANN, QUESTION, Orchestrator, collect, now, without_ids
 from tests.service.orchestrator.test_runs import GatedModel, until
 from tests.unit.orchestrator.fakes import EVIDENCE, FakeModel, FakeSearcher
@@ -401,13 +401,13 @@ async def test_runs_of_an_earlier_version_are_noted_once_and_forgotten_like_othe
     key, threadless = await ended(orchestrator, IN_THREAD), await ended(orchestrator)
     await jetstream.js.purge_stream("KV_RUN_SOURCES")
     store, log, sources = orchestrator.runs._store, orchestrator.runs._log, orchestrator.runs._sources
-    await note_older_runs(store, log, sources)
+    await note_stored_runs(store, log, sources)
     assert await sources.is_complete()
     assert await forget(orchestrator, TOWER) is None
     assert orchestrator.memory.forgotten == [(ANN.subject, IN_THREAD.thread_id, key.run_id)]
     assert "1889" not in await stored(jetstream)
     assert (await orchestrator.runs.get(threadless)).forgotten_at is not None
-    await note_older_runs(store, log, sources)
+    await note_stored_runs(store, log, sources)
 
 
 async def test_run_with_a_damaged_record_is_erased_with_it(orchestrator: Orchestrator, jetstream: Nats) -> None:

@@ -1,7 +1,6 @@
 """One lease a process: who may take a run over, and what becomes of a process that does not know that it has lost one."""
 
 import asyncio
-import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import timedelta
 from typing import Any
@@ -16,7 +15,7 @@ from services.orchestrator.adapters.markers import KeyValueMarkers
 from services.orchestrator.log.events import Answer, Done, RunEvent, RunStatus, Thinking
 from services.orchestrator.models import RunKey, Wait
 from services.orchestrator.runs.ownership import Ownership
-from tests.service.orchestrator.conftest import ANN, LEASE_S, QUESTION, Orchestrator, collect, now
+from tests.service.orchestrator.conftest import ANN, LEASE_S, QUESTION, Orchestrator, now
 from tests.service.orchestrator.proxy import Proxy
 from tests.service.orchestrator.test_runs import GatedModel, _has_status, _open_model, until
 
@@ -56,10 +55,8 @@ async def test_process_has_one_lease_however_many_runs_it_works_on(start_orchest
     for _ in range(20):
         await orchestrator.runs.start(ANN, QUESTION)
     owners = await KeyValue.open(jetstream, "RUN_OWNERS", ttl_s=LEASE_S)
-    leases = await KeyValue.open(jetstream, "RUN_LEASES", ttl_s=LEASE_S)
     active = await KeyValue.open(jetstream, "RUN_ACTIVE")
     assert await owners.keys(">") == [orchestrator.runs.ownership.owner]
-    assert await leases.keys(">") == []
     markers = [pb.RunMarker.FromString(entry.value or b"") async for entry in active.entries(">")]
     assert [marker.owner for marker in markers] == [orchestrator.runs.ownership.owner] * 20
 
@@ -224,58 +221,3 @@ async def test_entry_that_slips_in_before_the_new_owners_first_one_costs_a_round
     await until(lambda: _has_status(second, key, RunStatus.COMPLETED), seconds=LONG_S)
     events = await logged(first, key)
     assert (count(events, Answer), count(events, Done), reads) == (1, 1, 2)
-
-
-class TestRollingUpgrade:
-    """Runs of releases that held a lease for each run, left their markers empty and wrote records as JSON."""
-
-    async def older_run(self, jetstream: Nats) -> tuple[RunKey, KeyValue]:
-        key = RunKey("acme", "0" * 31 + "a")
-        leases = await KeyValue.open(jetstream, "RUN_LEASES", ttl_s=LEASE_S)
-        await leases.put(key.name, b"older-holder")
-        await (await KeyValue.open(jetstream, "RUN_ACTIVE")).put(key.name, b"")
-        record = {
-            "subject": "ann",
-            "status": "running",
-            "created_at": now().isoformat(),
-            "finished_at": None,
-            "mode": "qa",
-            "question": QUESTION.question,
-            "collection_ids": ["default"],
-            "thread_id": "",
-            "agent": "",
-            "document_ids": [],
-            "wall_clock_s": 0.0,
-            "answer_tokens": 0,
-            "top_k": 0,
-            "traceparent": "",
-        }
-        records = await KeyValue.open(jetstream, "RUN_RECORDS", ttl_s=86_400.0)
-        await records.put(key.name, json.dumps(record).encode())
-        return key, leases
-
-    async def test_run_that_an_older_release_works_on_is_left_to_it(
-        self, start_orchestrator: Start, jetstream: Nats
-    ) -> None:
-        orchestrator = await start_orchestrator(GatedModel())
-        key, leases = await self.older_run(jetstream)
-        for _ in range(3):
-            await leases.put(key.name, b"older-holder")
-            await orchestrator.runs._take_over(key)
-        assert not orchestrator.runs.ownership.holds(key)
-
-    async def test_run_of_a_dead_older_process_is_taken_and_kept_from_the_others(
-        self, start_orchestrator: Start, jetstream: Nats
-    ) -> None:
-        model = GatedModel()
-        orchestrator = await start_orchestrator(model)
-        key, leases = await self.older_run(jetstream)
-        await leases.delete(key.name)
-        await asyncio.wait_for(model.speaking.wait(), LONG_S)
-        entry = await (await KeyValue.open(jetstream, "RUN_RECORDS", ttl_s=86_400.0)).get(key.name)
-        assert entry is not None
-        with pytest.raises(ValueError, match=r"decode|Expecting"):
-            json.loads(entry.value or b"")  # which is how the older release reads it: it leaves the run alone
-        model.gate.set()
-        await until(lambda: _has_status(orchestrator, key, RunStatus.COMPLETED), seconds=LONG_S)
-        assert (await collect(orchestrator.runs.attach(key, 0)))[-1].payload == Done(RunStatus.COMPLETED)

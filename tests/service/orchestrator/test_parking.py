@@ -2,10 +2,8 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from contextlib import aclosing
-from datetime import datetime, timedelta
+from datetime import timedelta
 
-import pytest
 from groundwork.orchestrator.v1 import record_pb2 as pb
 
 from kit.jetstream import KeyValue, Nats
@@ -177,25 +175,6 @@ async def test_process_that_dies_while_it_parks_a_run_leaves_it_to_be_parked_aga
     assert await _has_status(second, key, RunStatus.WAITING)
     await _decide(second, key)
     await until(lambda: _has_status(second, key, RunStatus.COMPLETED), seconds=LONG_S)
-
-
-async def test_run_that_an_earlier_release_parked_says_what_it_waits_for_once_somebody_follows_it(
-    start_orchestrator: Start,
-) -> None:
-    orchestrator = await start_orchestrator(worker=AskingWorker())
-
-    async def silently(journal: Journal, until: datetime) -> None:
-        """As before there was an event for it."""
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Journal, "park", silently)
-        key = await _parked(orchestrator)
-    follower = orchestrator.runs.attach(key, 0)
-    async with aclosing(follower):
-        kinds = [type((await anext(follower)).payload) for _ in range(2)]
-    assert kinds == [Approval, RunParked]
-    await _decide(orchestrator, key)
-    await until(lambda: _has_status(orchestrator, key, RunStatus.COMPLETED), seconds=LONG_S)
 
 
 async def test_parked_run_can_be_cancelled_anywhere(start_orchestrator: Start) -> None:

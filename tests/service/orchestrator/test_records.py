@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 from groundwork.orchestrator.v1 import record_pb2 as pb
 
-from kit.access.principal import INGEST, QUERY, Principal
+from kit.access.principal import Principal
 from kit.jetstream import KeyValue, Nats
 from kit.stores.forgetting import ForgetRequest, Source
 from services.orchestrator.adapters import records
@@ -106,13 +106,6 @@ async def test_what_a_newer_version_added_survives_every_change(store: KeyValueR
     found = await store.get(KEY)
     assert found is not None
     assert (found.status, found.request, found.scopes) == (FULL.status, FULL.request, FULL.scopes)
-
-
-def test_run_of_a_release_without_scopes_goes_on_with_those_of_a_user() -> None:
-    old = records.decode(KEY, records.encode(replace(FULL, scopes=frozenset())))
-    assert old.principal.may(QUERY)
-    assert old.principal.may(INGEST)
-    assert not old.principal.sees_all
 
 
 async def test_listing_has_no_answers(start_orchestrator: Start) -> None:

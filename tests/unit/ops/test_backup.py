@@ -64,7 +64,7 @@ async def fill(nats: Nats) -> None:
     await documents.purge("local.7")
     files = await ObjectStore.open(nats, "FILES")
     await files.put("local/hash", pieces_of(FILE))
-    await (await KeyValue.open(nats, "RUN_LEASES", ttl_s=60.0)).put("lease", b"mine")
+    await (await KeyValue.open(nats, "RUN_OWNERS", ttl_s=60.0)).put("lease", b"mine")
 
 
 async def contents(nats: Nats) -> dict[str, tuple[bytes, int]]:

@@ -127,10 +127,8 @@ async def note(nats: Nats, tenant: str, source: str, run: str, thread: str = "")
     return key
 
 
-async def put_record(nats: Nats, run: str, *, is_of_earlier_release: bool = False, **fields: datetime) -> None:
-    older = json.dumps({"subject": "ann"} | {name: at.isoformat() for name, at in fields.items()}).encode()
-    record = older if is_of_earlier_release else run_record(**fields)
-    await (await KeyValue.open(nats, "RUN_RECORDS", ttl_s=3600.0)).put(f"local.{run}", record)
+async def put_record(nats: Nats, run: str, **fields: datetime) -> None:
+    await (await KeyValue.open(nats, "RUN_RECORDS", ttl_s=3600.0)).put(f"local.{run}", run_record(**fields))
 
 
 async def life_of(nats: Nats, key: str) -> int | None:
@@ -143,7 +141,7 @@ async def runs_with_sources(nats: Nats, keeper: Keeper) -> list[str]:
     """Two documents; a run of each, and one of a thread that is older than its run's record."""
     for number in range(2):
         await upload(nats, number)
-        await put_record(nats, f"r{number}", is_of_earlier_release=number == 1)
+        await put_record(nats, f"r{number}")
     await nats.js.add_stream(name="RUNS", subjects=["runs.>"], max_age=3600.0)
     await (await KeyValue.open(nats, "THREADS")).put(THREAD, b"{}")
     made = [await note(nats, "local", f"document.d{number}", f"r{number}") for number in range(2)]

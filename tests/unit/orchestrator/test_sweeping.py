@@ -78,9 +78,6 @@ class MemoryMarkers:
     async def living(self) -> Collection[str]:
         return self.alive
 
-    async def take_legacy_lease(self, key: RunKey) -> bool:
-        return True
-
 
 def key(number: int) -> RunKey:
     return RunKey("acme", f"{number:032x}")

@@ -1,8 +1,6 @@
 """Calls by their id: with an effect they are made once, whatever becomes of who asked."""
 
 import asyncio
-import hashlib
-import json
 from dataclasses import replace
 from datetime import timedelta
 
@@ -308,19 +306,6 @@ async def test_note_that_cannot_be_read_means_in_doubt(jetstream: Nats, torn: by
     await bucket.put(entry.key, torn)
     with pytest.raises(CallInDoubt):
         await Maker(store).call()
-
-
-async def test_note_of_an_earlier_release_is_found(jetstream: Nats) -> None:
-    """It is JSON, under the digest of the whole call id."""
-    bucket, made = await opened(jetstream), Maker(MemoryCallStore())
-    await made.call()
-    fingerprint = made.calls._store.calls["acme", CALL.call_id].fingerprint  # type: ignore[attr-defined]
-    outcome = {"ok": True, "duration_s": 0.5, "output": {"sent": 7}, "error_reason": "", "of_a_newer_one": 1}
-    record = {"fingerprint": fingerprint, "begun_at": START.isoformat(), "outcome": outcome}
-    await bucket.put(f"acme.{hashlib.sha256(CALL.call_id.encode()).hexdigest()}", json.dumps(record).encode())
-    maker = Maker(KeyValueCallStore(bucket))
-    assert await maker.call() == ToolOutcome(True, 0.5, {"sent": 7})
-    assert maker.made == 0
 
 
 async def test_note_of_a_newer_release_is_read(jetstream: Nats) -> None:

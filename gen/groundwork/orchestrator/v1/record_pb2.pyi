@@ -112,9 +112,7 @@ Global___RunRecord: _TypeAlias = RunRecord  # noqa: Y015
 
 @_typing.final
 class RunMarker(_message.Message):
-    """Who works on a run that has not ended, in the bucket RUN_ACTIVE under `<tenant>.<run>`. Removed when the run has ended. Releases before
-    this message left it empty and held a lease for each run in RUN_LEASES.
-    """
+    """Who works on a run that has not ended, in the bucket RUN_ACTIVE under `<tenant>.<run>`. Removed when the run has ended."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -132,8 +130,8 @@ class RunMarker(_message.Message):
     """The run waits for somebody's decision: nobody works on it until it is resumed, or `wakes_at` has come."""
     @_builtins.property
     def wakes_at(self) -> _timestamp_pb2.Timestamp:
-        """Of a parked run: when anybody may go on with it, because its question expires. Absent in markers of releases before this field:
-        anybody may look at once.
+        """Of a parked run: when anybody may go on with it, because its question expires. Absent: anybody may
+        look at once.
         """
 
     @_builtins.property

@@ -21,8 +21,7 @@ DESCRIPTOR: _descriptor.FileDescriptor
 @_typing.final
 class CallRecord(_message.Message):
     """What the tools service stores about calls with an effect, in the bucket TOOL_CALLS under
-    `<tenant>.<sha256 of the call id up to its first slash>.<sha256 of the call id>`. Releases before this message wrote JSON under
-    `<tenant>.<sha256 of the call id>`.
+    `<tenant>.<sha256 of the call id up to its first slash>.<sha256 of the call id>`.
     """
 
     DESCRIPTOR: _descriptor.Descriptor

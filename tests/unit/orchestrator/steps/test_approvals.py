@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import cast
 
@@ -392,19 +392,6 @@ async def test_clock_that_is_set_back_a_little_expires_nothing() -> None:
     office.at -= timedelta(minutes=30)
     await office.work()
     await office.decide(allowed=True)
-    await office.work()
-    assert office.last() == Done(RunStatus.COMPLETED)
-
-
-async def test_question_of_an_earlier_release_is_decided_by_its_new_id() -> None:
-    office = Office()
-    events = list(await office.work())[:-1]  # without saying that it waits
-    asked = events[-1].payload
-    assert isinstance(asked, Approval)
-    assert asked.approval_id == approval_id(KEY.run_id, ASK)
-    events[-1] = replace(events[-1], payload=replace(asked, approval_id=ASK))
-    office.log.events[KEY] = events
-    assert (await office.decide(allowed=True)).approval_id == asked.approval_id
     await office.work()
     assert office.last() == Done(RunStatus.COMPLETED)
 

@@ -11,7 +11,6 @@ from groundwork.orchestrator.v1 import orchestrator_pb2 as pb
 
 from kit.errors import Unavailable
 from kit.llm import ModelUnavailable
-from services.orchestrator.adapters.codec import event_from_bytes, event_to_proto
 from services.orchestrator.agent import Agent, Made
 from services.orchestrator.answering.drafting import Drafter
 from services.orchestrator.answering.generation import Generator
@@ -148,27 +147,6 @@ def without_tokens(told_: list[Any]) -> list[Any]:
         )
         for step, payload in told_
     ]
-
-
-@pytest.mark.parametrize("make_world", WORLDS.values(), ids=WORLDS)
-async def test_log_of_a_version_without_steps_is_continued_from_anywhere(make_world: partial[World]) -> None:
-    whole = list(await worked(DyingLog(), make_world().work))
-    for cut in range(1, len(whole)):
-        log, world = DyingLog(), make_world()
-        log.events[KEY] = [without_steps(event) for event in whole[:cut]]
-        events = await worked(log, world.work)
-        assert only(events, Answer) == only(whole, Answer), cut
-        assert shown_by(events) == only(whole, Answer)[0].text, cut
-        assert only(events, Done) == only(whole, Done), cut
-        assert len(only(events, Retrieval)) == len(only(whole, Retrieval)), cut
-        assert len(only(events, Plan)) == 1, cut
-
-
-def without_steps(event: RunEvent) -> RunEvent:
-    message = event_to_proto(event)
-    message.ClearField("step")
-    message.ClearField("state")
-    return event_from_bytes(message.SerializeToString())
 
 
 class Bank:
