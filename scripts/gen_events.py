@@ -15,7 +15,11 @@ from grpc_tools import protoc
 _ROOT = Path(__file__).resolve().parent.parent
 _CONTRACT = "groundwork/orchestrator/v1/orchestrator.proto"
 _SCHEMAS, _PAGE = "services/gateway/schemas/events.py", "docs/api.md"
-_COMMON = {".groundwork.common.v1.BoundingBox": "BoundingBox", ".groundwork.common.v1.Degradation": "Degradation"}
+_COMMON = {
+    ".groundwork.common.v1.BoundingBox": "BoundingBox",
+    ".groundwork.common.v1.Degradation": "Degradation",
+    ".groundwork.common.v1.Origin": "Origin",
+}
 _NAMES = {"Budgets": "BudgetsInForce"}
 """Schemas that are called otherwise than their message."""
 _MAY_BE_EMPTY = "Usage"
@@ -49,7 +53,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from services.gateway.schemas.search import BoundingBox, Degradation
+from services.gateway.schemas.search import BoundingBox, Degradation, Origin
 from services.gateway.schemas.times import Moment
 '''
 _BASE = '''

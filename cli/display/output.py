@@ -6,7 +6,7 @@ import json
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any
 
 from rich.cells import cell_len
@@ -18,6 +18,7 @@ from cli.client.gateway import Json
 from cli.client.ingestion import FileState, Ingestion
 from cli.display.claims import claim_lines, support_lines
 from cli.display.terminal import escape
+from kit.vocabulary.passages import ORIGIN_FIELDS
 from kit.vocabulary.run_fold import RunFold
 
 QUOTE_CHARACTERS_MAX = 240
@@ -256,7 +257,15 @@ def _least_width(columns: list[str], rows: list[list[str]], whole: Collection[st
 def _where(passage: Json) -> str:
     page = f", page {passage['page']}" if passage.get("page") else ""
     heading = " › ".join(passage.get("heading_path") or ())
-    return f"{passage['document_name']}{page}{f' ({heading})' if heading else ''}"
+    origin = ", ".join(f"{field.replace('_', ' ')} {said}" for field, said in _origin(passage) if said not in heading)
+    around = "; ".join(part for part in (heading, origin) if part)
+    return f"{passage['document_name']}{page}{f' ({around})' if around else ''}"
+
+
+def _origin(passage: Json) -> Iterator[tuple[str, str]]:
+    """What is known of who wrote a passage, when and where: of a citation, or of a hit, which has it among its metadata."""
+    known = passage.get("origin") or passage.get("metadata") or {}
+    return ((field, known[field]) for field in ORIGIN_FIELDS if known.get(field))
 
 
 def _shortened(text: str) -> str:

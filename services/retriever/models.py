@@ -49,13 +49,16 @@ class CacheOutcome(Enum):
 
 @dataclass(frozen=True)
 class BoundingBox:
-    """A rectangle on a page, PDF points, origin at the top left."""
+    """The place of a line on a page, PDF points, origin at the top left."""
 
     page: int
     x0: float
     y0: float
     x1: float
     y1: float
+    char_start: int = 0
+    char_end: int = 0
+    """0 where it is not known which characters of the chunk's text the rectangle is of."""
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from services.gateway.access.scopes import NEEDS_QUERY
 from services.gateway.backends import Services
 from services.gateway.encoding import encode
 from services.gateway.models import Json
-from services.gateway.schemas.events import AnswerStatus, SupportStatus
+from services.gateway.schemas.events import AnswerStatus, RunStatus, SupportStatus
 from services.gateway.schemas.fields import DIGITS, IdempotencyKey, PageSize, PageToken, ThreadPath
 from services.gateway.schemas.problem import problems
 from services.gateway.schemas.runs import (
@@ -82,6 +82,7 @@ def _message(message: pb.Message) -> Json:
         "method": body["method"] or None,
         "support_status": _known(body["support_status"], SupportStatus),
         "answer_status": _known(body["answer_status"], AnswerStatus),
+        "run_status": _known(body["run_status"], RunStatus),
     }
 
 

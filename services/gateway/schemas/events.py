@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from services.gateway.schemas.search import BoundingBox, Degradation
+from services.gateway.schemas.search import BoundingBox, Degradation, Origin
 from services.gateway.schemas.times import Moment
 
 RunStatus = Literal["running", "completed", "refused", "cancelled", "timeout", "failed", "unknown", "waiting"]
@@ -106,9 +106,10 @@ class Evidence(BaseModel):
     dense_score: float | None = Field(description="Cosine to the question, when the dense engine returned it.")
     char_start: int = Field(description="First character in the document's cleaned text.")
     char_end: int = Field(description="One past the last character.")
-    bounding_boxes: list[BoundingBox] = Field(description="Where it stands on its pages.")
+    bounding_boxes: list[BoundingBox] = Field(description="Its lines on their pages.")
     collection_id: str | None = Field(description="Its collection.")
     ranks: list[StageRank] = Field(description="Where it stood at each stage of each search. Of a research run.")
+    origin: Origin | None = Field(description="Who wrote it, when and where; unset where nothing of it is known.")
 
 
 class DroppedPassage(BaseModel):
@@ -189,8 +190,11 @@ class Citation(BaseModel):
     text: str = Field(description="The passage.")
     quote_start: int = Field(description="First character of the cited words in the passage.")
     quote_end: int = Field(description="One past the last; equal to quote_start when the whole passage is meant.")
-    bounding_boxes: list[BoundingBox] = Field(description="Where it stands on its pages.")
+    bounding_boxes: list[BoundingBox] = Field(
+        description="The lines of the cited words on their pages; all lines of the passage where the whole passage is meant."
+    )
     heading_path: list[str] = Field(description="Headings above it.")
+    origin: Origin | None = Field(description="Who wrote it, when and where; unset where nothing of it is known.")
 
 
 class ConflictSide(BaseModel):

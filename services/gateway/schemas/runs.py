@@ -322,6 +322,11 @@ class Message(BaseModel):
     answer_status: AnswerStatus | None = Field(
         default=None, description="The same in a word: `likely` from 0.75 on, `unlikely` under 0.5."
     )
+    run_status: RunStatus | None = Field(
+        default=None,
+        description="How the run of an answer ended. The text of a run that was `cancelled`, had a `timeout` or `failed` is as "
+        "far as it got, and may be empty.",
+    )
 
 
 class ThreadWithMessages(Thread):

@@ -31,13 +31,26 @@ class Degradation(BaseModel):
 
 
 class BoundingBox(BaseModel):
-    """A rectangle on a page, in PDF points (1/72 inch), origin at the top left."""
+    """The place of a line on a page, in PDF points (1/72 inch), origin at the top left of the page."""
 
     page: int | None = Field(description="1-based.")
     x0: float = Field(description="Left edge.")
     y0: float = Field(description="Top edge.")
     x1: float = Field(description="Right edge.")
     y1: float = Field(description="Bottom edge.")
+    char_start: int = Field(default=0, description="First character of the line in the passage's `text`.")
+    char_end: int = Field(
+        default=0, description="One past the last; 0 where it is not known which characters the rectangle is of."
+    )
+
+
+class Origin(BaseModel):
+    """Who wrote a passage, when and where. What is not known is empty."""
+
+    channel: str = Field(description="Chat or channel of a message.")
+    author: str = Field(description="Author.")
+    date: str = Field(description="ISO 8601; in UTC for messages.")
+    message_id: str | None = Field(description="Id in its channel, or the Message-ID of an e-mail.")
 
 
 class MetadataFilters(RequestBody):
@@ -213,14 +226,16 @@ class Passage(BaseModel):
     document_id: str | None = Field(description="Its document.")
     document_name: str = Field(description="Name of its document.")
     collection_id: str | None = Field(description="Its collection.")
-    text: str = Field(description="The text as shown and cited.")
+    text: str = Field(
+        description="The text as shown and cited. The rest of a table's row that was cut begins with the row's name."
+    )
     page: int | None = Field(description="First page it stands on, 1-based; null where the format has no pages.")
     heading_path: list[str] = Field(description="Headings above it, outermost first.")
     ordinal: int = Field(description="Position in the document, from 0.")
     char_start: int = Field(description="First character in the document's cleaned text.")
     char_end: int = Field(description="One past the last character.")
     token_count: int = Field(description="Tokens, as the embedding model counts.")
-    bounding_boxes: list[BoundingBox] = Field(description="Where it stands on its pages.")
+    bounding_boxes: list[BoundingBox] = Field(description="Its lines on their pages.")
     metadata: dict[str, str] = Field(description="Filterable fields.")
     language: str = Field(description="BCP 47 code; empty when unknown.")
 

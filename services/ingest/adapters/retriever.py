@@ -165,7 +165,15 @@ def _chunk(document: Document, revision: Revision, chunk: Chunk) -> retriever_pb
         token_count=chunk.token_count,
         content_hash=chunk.content_hash,
         bounding_boxes=[
-            common_pb2.BoundingBox(page=line.page, x0=line.box[0], y0=line.box[1], x1=line.box[2], y1=line.box[3])
+            common_pb2.BoundingBox(
+                page=line.page,
+                x0=line.box[0],
+                y0=line.box[1],
+                x1=line.box[2],
+                y1=line.box[3],
+                char_start=line.start,
+                char_end=line.end,
+            )
             for line in chunk.boxes
         ],
         metadata={**document.metadata, **chunk.metadata},

@@ -1,6 +1,7 @@
-"""Boxes on pages; and where chunks stand: the boxes of their lines, those of one column merged."""
+"""Boxes on pages; and where chunks stand: the boxes of their lines."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from services.ingest.reading.models import LineBox
 
@@ -28,34 +29,20 @@ def turned_box(box: Box, turn: int) -> Box:
 
 
 class Boxes:
-    """Finds where a span stands on its pages. Lines are in order of characters."""
+    """Finds the lines of a span on their pages. Lines are in order of characters."""
 
     def __init__(self, lines: Sequence[LineBox]) -> None:
         self._lines = lines
         self._next = 0
 
     def of(self, start: int, end: int) -> tuple[LineBox, ...]:
-        """Boxes of a span, lines of one column merged. Spans must be asked for by growing start."""
+        """The lines of a span, each with its characters counted from `start`. Spans must be asked for by growing start."""
         while self._next < len(self._lines) and self._lines[self._next].end <= start:
             self._next += 1
-        merged: list[LineBox] = []
+        found: list[LineBox] = []
         for at in range(self._next, len(self._lines)):
             line = self._lines[at]
             if line.start >= end:
                 break
-            if merged and _same_column(merged[-1], line):
-                merged[-1] = _union(merged[-1], line)
-            else:
-                merged.append(line)
-        return tuple(merged)
-
-
-def _same_column(above: LineBox, line: LineBox) -> bool:
-    a, b = above.box, line.box
-    height = b[3] - b[1]
-    near = -height <= b[1] - a[3] <= 2.0 * height
-    return above.page == line.page and near and min(a[2], b[2]) > max(a[0], b[0])
-
-
-def _union(a: LineBox, b: LineBox) -> LineBox:
-    return LineBox(a.start, b.end, a.page, union(a.box, b.box))
+            found.append(replace(line, start=max(line.start, start) - start, end=min(line.end, end) - start))
+        return tuple(found)

@@ -1,6 +1,7 @@
 """Evidence from the retriever service."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import fields
 from datetime import datetime
 
 from google.protobuf.timestamp_pb2 import Timestamp
@@ -9,11 +10,21 @@ from groundwork.retriever.v1 import retriever_pb2_grpc as rpc
 
 from kit.errors import Cancelled, DeadlineExceeded, Unavailable
 from kit.rpc.channel import Channel
+from services.orchestrator.adapters.codec import read
 from services.orchestrator.errors import SearchSilent
-from services.orchestrator.log.events import BoundingBox, Degradation, DroppedPassage, Evidence, Retrieval, StageRank
+from services.orchestrator.log.events import (
+    BoundingBox,
+    Degradation,
+    DroppedPassage,
+    Evidence,
+    Origin,
+    Retrieval,
+    StageRank,
+)
 from services.orchestrator.models import SearchQuery
 
 _STRATEGIES = {pb.STRATEGY_DENSE: "dense", pb.STRATEGY_LEXICAL: "lexical", pb.STRATEGY_HYBRID: "hybrid"}
+_ORIGIN = tuple(field.name for field in fields(Origin))
 _NUMBERS = {name: number for number, name in _STRATEGIES.items()}
 
 
@@ -66,8 +77,9 @@ def evidence_of(number: int, hit: pb.Hit) -> Evidence:
         dense_score=hit.dense_score if hit.HasField("dense_score") else None,
         char_start=chunk.char_start,
         char_end=chunk.char_end,
-        bounding_boxes=tuple(BoundingBox(b.page, b.x0, b.y0, b.x1, b.y1) for b in chunk.bounding_boxes),
+        bounding_boxes=tuple(read(box, BoundingBox) for box in chunk.bounding_boxes),
         collection_id=chunk.collection_id,
+        origin=_origin(chunk.metadata),
         ranks=tuple(_ranks(hit)),
     )
 
@@ -94,3 +106,8 @@ def _ranks(hit: pb.Hit) -> Iterator[StageRank]:
     ):
         if rank:  # from 1; 0 where the stage did not return it
             yield StageRank(stage, rank, score)
+
+
+def _origin(metadata: Mapping[str, str]) -> Origin | None:
+    known = {name: metadata[name] for name in _ORIGIN if metadata.get(name)}
+    return Origin(**known) if known else None

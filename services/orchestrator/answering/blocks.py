@@ -3,8 +3,9 @@ what is wrong with it."""
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
+from functools import partial
 from typing import Any
 
 from jsonschema import Draft202012Validator
@@ -22,6 +23,7 @@ from kit.llm import (
     TextDelta,
 )
 from services.orchestrator.answering.generation import LONGEST_ANSWER_CHARS, Generator, Listener
+from services.orchestrator.answering.marks import rewrite_marks
 from services.orchestrator.log.events import Citation, Evidence
 from services.orchestrator.models import Turn
 from services.orchestrator.prompts import rules
@@ -61,7 +63,8 @@ async def fill_in(
             block = read_object(text)
             wrong = "It is no JSON object." if block is None else violation(block, schema)
             if block is not None and not wrong:
-                return block
+                rewrite = partial(rewrite_marks, valid={each.number for each in evidence})
+                return {name: _with_strings(value, rewrite) for name, value in block.items()}
             messages += [ChatMessage("assistant", text or "{}"), ChatMessage("user", rules.repair(wrong))]
     raise NoBlock(f"the model did not follow the schema of the answer: {wrong}")
 
@@ -150,11 +153,13 @@ def with_marks_of(citations: Sequence[Citation], block: Any, evidence: Sequence[
         number = numbers.get(match[1])
         return "" if number is None else match[0].replace(match[1], str(number))
 
-    def walk(value: Any) -> Any:
-        if isinstance(value, str):
-            return _MARK.sub(marked, value)
-        if isinstance(value, Mapping):
-            return {name: walk(member) for name, member in value.items()}
-        return [walk(item) for item in value] if isinstance(value, list | tuple) else value
+    return _with_strings(block, partial(_MARK.sub, marked))
 
-    return walk(block)
+
+def _with_strings(value: Any, change: Callable[[str], str]) -> Any:
+    """The value with all its strings changed."""
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, Mapping):
+        return {name: _with_strings(member, change) for name, member in value.items()}
+    return [_with_strings(item, change) for item in value] if isinstance(value, list | tuple) else value

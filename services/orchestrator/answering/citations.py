@@ -1,59 +1,13 @@
-"""Citation marks in an answer: [1], [2]. A number can only come from the evidence set; what a model invents is taken out while it
-streams, before anyone has seen it."""
+"""The sentences of an answer with the marks [1], [2] that cite for them. marks.py reads marks from a model's stream."""
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-_MARK = re.compile(
-    r"[\[【]\s*+(?:(?:source|quelle|doc(?:ument)?|passage)s?\s*+)?(\d++(?:\s*+[,;]\s*+\d++)*+)\s*+[\]】]", re.IGNORECASE
-)
-_UNFINISHED = re.compile(r"(?:[\[【]\s*+(?:[a-z]{1,9}+\s*+)?[\d\s,;]*+)++$", re.IGNORECASE)
-"""Text at the end that may yet become a mark, by what follows or by a mark inside it being taken out."""
-_LONGEST_NUMBER = 9
+from services.orchestrator.answering.marks import MARK, find_marks
+
 _MARKS_AT_END = re.compile(r"(?:\s*\[\d+\])+\s*$")
-_PLAIN_MARK = re.compile(r"\[(\d{1,9})\]")
 _MARK_AND_GAP = re.compile(r"\s*\[\d+\]")
-
-
-class MarkFilter:
-    """Passes streamed text on, writing each mark as [n] and dropping numbers that are not in the evidence set.
-
-    Text from an opening bracket on is held back for as long as it may become a mark.
-    """
-
-    def __init__(self, valid: Collection[int]) -> None:
-        self._valid = frozenset(valid)
-        self._held = ""
-        self.invented = 0
-
-    def feed(self, text: str) -> str:
-        held = self._rewritten(self._held + text)
-        unfinished = _UNFINISHED.search(held)
-        cut = unfinished.start() if unfinished else len(held)
-        self._held = held[cut:]
-        return held[:cut]
-
-    def finish(self) -> str:
-        """What was still held back."""
-        ready, self._held = self._held, ""
-        return ready
-
-    def _rewritten(self, text: str) -> str:
-        # Taking a mark out can make another of what stood around it: [[7]9].
-        while (rewritten := _MARK.sub(self._rewrite, text)) != text:
-            text = rewritten
-        return text
-
-    def _rewrite(self, match: re.Match[str]) -> str:
-        numbers = [_number(digits) for digits in re.findall(r"\d+", match[1])]
-        self.invented += sum(number not in self._valid for number in numbers)
-        return "".join(f"[{number}]" for number in numbers if number in self._valid)
-
-
-def _number(digits: str) -> int:
-    """-1 for more digits than any evidence set has: int() refuses thousands of them."""
-    return int(digits) if len(digits) <= _LONGEST_NUMBER else -1
 
 
 @dataclass(frozen=True)
@@ -87,14 +41,14 @@ def cited_sentences(answer: str) -> Iterator[CitedSentence]:
         whole = answer[match.start() : end]
         marks = _MARKS_AT_END.search(whole)
         text = whole[: marks.start()] if marks else whole
-        numbers = tuple(dict.fromkeys(int(number) for number in _PLAIN_MARK.findall(whole)))
+        numbers = tuple(dict.fromkeys(int(mark[1]) for mark in find_marks(answer, match.start(), end)))
         plain = _MARK_AND_GAP.sub("", text).strip()
         if plain:
             yield CitedSentence(plain, numbers, match.start(), match.start() + len(text.rstrip()), end)
         start = max(end, match.start() + 1)
 
 
-_LEADING_GAP_AND_MARK = re.compile(rf"[ \t]*{_MARK.pattern}", re.IGNORECASE)
+_LEADING_GAP_AND_MARK = re.compile(rf"[ \t]*{MARK.pattern}", re.IGNORECASE)
 _FINAL_STOP = re.compile(r"[.!?…؟।。！？]+[\"'”’»)\]」』）]*$")
 _ENDS_IN_NUMBER = re.compile(r"\d\.$")
 
@@ -122,4 +76,4 @@ def _is_finished(sentence: str) -> bool:
 
 def cited_numbers(answer: str) -> tuple[int, ...]:
     """Numbers that are cited, in order of first appearance."""
-    return tuple(dict.fromkeys(int(number) for number in _PLAIN_MARK.findall(answer)))
+    return tuple(dict.fromkeys(int(mark[1]) for mark in find_marks(answer)))

@@ -19,8 +19,9 @@ from kit.llm import (
     Retraction,
     TextDelta,
 )
-from services.orchestrator.answering.citations import MarkFilter, cited_sentences
+from services.orchestrator.answering.citations import cited_sentences
 from services.orchestrator.answering.coalescing import coalesced
+from services.orchestrator.answering.marks import MarkFilter
 from services.orchestrator.answering.refusals import REFUSAL
 from services.orchestrator.log.events import Evidence
 from services.orchestrator.log.screen import Screen

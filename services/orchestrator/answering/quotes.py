@@ -9,7 +9,8 @@ from functools import cache
 from kit.grounding import Terms, content_terms
 from kit.language.sentences import split_units
 from services.orchestrator.answering.citations import cited_sentences
-from services.orchestrator.log.events import Citation, Evidence, SentenceVerdict, Verification
+from services.orchestrator.answering.marks import find_marks
+from services.orchestrator.log.events import BoundingBox, Citation, Evidence, SentenceVerdict, Verification
 from services.orchestrator.verification.claims import split_claims
 
 _MARK = re.compile(r"\[(\d{1,9})\]")
@@ -78,9 +79,18 @@ def citation(source: Evidence, quote: Quote, number: int) -> Citation:
         text=source.text,
         quote_start=quote.start,
         quote_end=quote.end,
-        bounding_boxes=source.bounding_boxes,
+        bounding_boxes=_boxes_of(source, quote),
         heading_path=source.heading_path,
+        origin=source.origin,
     )
+
+
+def _boxes_of(source: Evidence, quote: Quote) -> tuple[BoundingBox, ...]:
+    """The lines of the quote; all of the passage where it is meant as a whole, or where it is not known which line is where."""
+    boxes = tuple(source.bounding_boxes)
+    if quote.start >= quote.end:
+        return boxes
+    return tuple(box for box in boxes if box.char_start < quote.end and quote.start < box.char_end) or boxes
 
 
 def placed(verification: Verification, text: str) -> Verification:
@@ -118,7 +128,7 @@ def _marks(answer: str, terms: Terms) -> Iterator[tuple[int, int, int, str]]:
     for sentence in cited_sentences(answer):
         since = sentence.start
         claim = sentence.text
-        for match in _MARK.finditer(answer, sentence.start, sentence.stop):
+        for match in find_marks(answer, sentence.start, sentence.stop):
             before = _MARK.sub("", answer[since : match.start()]).strip()
             if len(terms(before).content) >= _LEAST_CLAIM_TERMS:
                 claim = before

@@ -59,13 +59,27 @@ class Degradation:
 
 @dataclass(frozen=True)
 class BoundingBox:
-    """A rectangle on a page, PDF points, origin top left."""
+    """The place of a line on a page, PDF points, origin top left."""
 
     page: int
     x0: float
     y0: float
     x1: float
     y1: float
+    char_start: int = 0
+    char_end: int = 0
+    """0 where it is not known which characters of the passage the rectangle is of."""
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Who wrote a passage, when and where; what is not known is empty."""
+
+    channel: str = ""
+    author: str = ""
+    date: str = ""
+    """ISO 8601."""
+    message_id: str = ""
 
 
 @dataclass(frozen=True)
@@ -193,6 +207,7 @@ class Evidence:
     bounding_boxes: Sequence[BoundingBox] = ()
     collection_id: str = ""
     ranks: Sequence[StageRank] = ()
+    origin: Origin | None = None
 
 
 @dataclass(frozen=True)
@@ -322,6 +337,7 @@ class Citation:
     quote_end: int = 0
     bounding_boxes: Sequence[BoundingBox] = ()
     heading_path: Sequence[str] = ()
+    origin: Origin | None = None
 
 
 @dataclass(frozen=True)

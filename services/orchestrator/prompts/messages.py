@@ -10,6 +10,7 @@ from services.orchestrator.log.events import Evidence
 from services.orchestrator.models import Turn
 from services.orchestrator.prompts import rules
 from services.orchestrator.prompts.fitting import Fitted, fit
+from services.orchestrator.prompts.passages import source_block
 
 
 async def compose(
@@ -65,11 +66,6 @@ def alternating(history: Sequence[Turn]) -> list[Turn]:
     if turns and turns[-1].role == "user":
         turns.pop()  # a question that got no answer
     return turns
-
-
-def source_block(source: Evidence) -> str:
-    place = f", page {source.page}" if source.page else ""
-    return f"[{source.number}] ({source.document_name}{place})\n{source.text}"
 
 
 def _asked(question: str, blocks: Sequence[str]) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from services.orchestrator.log.events import Evidence
-from services.orchestrator.prompts.messages import source_block
+from services.orchestrator.prompts.passages import source_block
 from services.orchestrator.steps.effects import ToolOutcome
 from services.orchestrator.toolloop.evidence import EvidenceBook
 from services.orchestrator.toolloop.planner import CallDecision, Drop

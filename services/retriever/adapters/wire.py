@@ -38,10 +38,7 @@ def chunk_message(chunk: Chunk) -> pb.Chunk:
         char_end=chunk.char_end,
         token_count=chunk.token_count,
         content_hash=chunk.content_hash,
-        bounding_boxes=[
-            common_pb2.BoundingBox(page=box.page, x0=box.x0, y0=box.y0, x1=box.x1, y1=box.y1)
-            for box in chunk.bounding_boxes
-        ],
+        bounding_boxes=[common_pb2.BoundingBox(**vars(box)) for box in chunk.bounding_boxes],
         metadata=chunk.metadata,
         language=chunk.language,
     )
@@ -95,11 +92,16 @@ def _chunk(message: pb.Chunk, header: IndexHeader) -> Chunk:
         char_end=message.char_end,
         token_count=message.token_count,
         content_hash=message.content_hash,
-        bounding_boxes=tuple(BoundingBox(box.page, box.x0, box.y0, box.x1, box.y1) for box in message.bounding_boxes),
+        bounding_boxes=tuple(_box(box) for box in message.bounding_boxes),
         metadata=dict(message.metadata),
         language=message.language,
         embedded_prefix=_embedded_prefix(message),
     )
+
+
+def _box(message: common_pb2.BoundingBox) -> BoundingBox:
+    place = (message.page, message.x0, message.y0, message.x1, message.y1)
+    return BoundingBox(*place, message.char_start, message.char_end)
 
 
 def _embedded_prefix(message: pb.Chunk) -> str | None:

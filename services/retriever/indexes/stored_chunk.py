@@ -34,7 +34,9 @@ class StoredChunk:
             stored = json.loads(self.body)
             known = {name: stored[name] for name in _CHUNK_FIELDS if name in stored}
             known["heading_path"] = tuple(known["heading_path"])
-            known["bounding_boxes"] = tuple(BoundingBox(*box) for box in known["bounding_boxes"])
+            places = known["bounding_boxes"]
+            spans = stored.get("box_spans") or [()] * len(places)  # an index of before holds none
+            known["bounding_boxes"] = tuple(BoundingBox(*box, *of) for box, of in zip(places, spans, strict=True))
             return Chunk(**known)
         except (ValueError, TypeError, LookupError) as error:
             raise ChunkUnreadable(self.chunk_id, self.document_id) from error

@@ -8,16 +8,13 @@ from typing import Any
 
 from kit.language.sentences import UnitKind, split_units
 from kit.llm import estimate_tokens
+from kit.vocabulary.passages import ORIGIN_FIELDS, innermost, one_line, subject_of
 from services.tools.models import Passage
 from services.tools.passages.retrieval import Degradation
 
-_SHOWN_METADATA = ("date", "channel", "author")
 _SENTENCE_SHARE = 0.5
 """Of what fits, below which a text is cut within a sentence instead of before it."""
 _QUERY_CHARACTERS = 80
-_NAME_CHARACTERS = 200
-_HEADINGS = 4
-"""The innermost: those further out say less of a passage."""
 
 
 def fitted(passages: Sequence[Passage], budget_tokens: int) -> list[Passage]:
@@ -61,18 +58,19 @@ def with_text(passage: Passage, text: str) -> Passage:
 
 
 def readable_text(passage: Passage) -> str:
-    """With the headings above it, which give it its subject."""
-    return "\n".join((*(" > ".join(path) for path in (passage.heading_path,) if path), passage.text))
+    """The text with the headings above it, which give it its subject."""
+    subject = subject_of(passage.heading_path)
+    return f"{subject}\n{passage.text}" if subject else passage.text
 
 
 def described(passage: Passage) -> dict[str, Any]:
     """JSON of a passage, without what is not known of it. A run puts the number that the passage has there in the place of `source`
     and quotes it once; its id stays, by which other tools are told of it."""
-    source = {"document": _short(passage.document_name), "page": passage.page, "text": passage.text}
+    source = {"document": one_line(passage.document_name), "page": passage.page, "text": passage.text}
     optional = {
         "document_id": passage.document_id,
-        "heading_path": [_short(heading) for heading in passage.heading_path[-_HEADINGS:]],
-        **{key: _short(passage.metadata.get(key, "")) for key in _SHOWN_METADATA},
+        "heading_path": innermost(passage.heading_path),
+        **{key: one_line(passage.metadata.get(key, "")) for key in ORIGIN_FIELDS},
         "score": round(passage.score, 4),
         "is_cut": passage.is_cut,
     }
@@ -82,10 +80,6 @@ def described(passage: Passage) -> dict[str, Any]:
         "source": {key: value for key, value in source.items() if value},
         **known,
     }
-
-
-def _short(name: str) -> str:
-    return name if len(name) <= _NAME_CHARACTERS else f"{name[: _NAME_CHARACTERS - 1]}…"
 
 
 def all_described(passages: Sequence[Passage]) -> list[dict[str, Any]]:

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.orchestrator.answering.citations import CitedSentence, MarkFilter, cited_numbers, cited_sentences
+from services.orchestrator.answering.citations import CitedSentence, cited_numbers, cited_sentences
+from services.orchestrator.answering.marks import MarkFilter, find_marks, rewrite_marks
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,33 @@ CASES = [
     Case("invented beside a real one", ("A fact [1; 7].",), "A fact [1].", 1),
     Case("brackets that are no mark stay", ("see [the manual] for more",), "see [the manual] for more"),
     Case("an open bracket at the end stays", ("a [", "b"), "a [b"),
+    Case("list with commas of other scripts", ("事实［1、2］。",), "事实[1][2]。"),
+    Case("range", ("A fact [1-2].",), "A fact [1][2]."),
+    Case("range with a dash beyond what there is", ("A fact [1–3].",), "A fact [1][2].", 1),
+    Case("range of which there is nothing stays", ("From [1990-1995] on.",), "From [1990-1995] on."),
+    Case("footnote", ("A fact [^1].",), "A fact [1]."),
+    Case("invented footnote is removed", ("A fact[^9].",), "A fact.", 1),
+    Case("mark of an assistant's file search", ("A fact【1†source】.",), "A fact[1]."),
+    Case("the same with lines", ("A fact 【2†L5-L10】.",), "A fact [2]."),
+    Case("double brackets", ("A fact [[1]].",), "A fact [1]."),
+    Case("double brackets around several", ("A fact [[1][2]].",), "A fact [1][2]."),
+    Case("round brackets at the end of a clause", ("A fact (1), another (1, 2).",), "A fact [1], another [1][2]."),
+    Case("round brackets behind a stop", ("A fact. (1)\nMore.",), "A fact. [1]\nMore."),
+    Case("several round brackets", ("A fact (1) (2).",), "A fact [1][2]."),
+    Case("wide round brackets", ("这是事实（1）。",), "这是事实[1]。"),
+    Case("round brackets at the end", ("A fact (1)",), "A fact [1]"),
+    Case("number of a list stays", ("(1) Open it.\n(2) Close it.",), "(1) Open it.\n(2) Close it."),
+    Case("number of a list in a sentence stays", ("First. (1) Open it.",), "First. (1) Open it."),
+    Case("round brackets in a clause stay", ("Use two (2) pumps.",), "Use two (2) pumps."),
+    Case("argument of a function stays", ("Call f(1).",), "Call f(1)."),
+    Case("unknown number in round brackets stays", ("In those years (7).",), "In those years (7)."),
+    Case("raised number behind a word", ("A fact¹ and another².",), "A fact[1] and another[2]."),
+    Case("raised number behind a stop", ("A fact.¹",), "A fact.[1]"),
+    Case("raised numbers in a row", ("A fact.¹²",), "A fact.[1][2]"),
+    Case("raised unit and power stay", ("5 km², 10² and x².",), "5 km², 10² and x²."),
+    Case("unknown raised number stays", ("A fact⁹.",), "A fact⁹."),
+    Case("code stays", ("Use `rows[7]` and `f (1)`.",), "Use `rows[7]` and `f (1)`."),
+    Case("a block of code stays", ("So:\n```\nx = y[7]\n```\nA fact [7].",), "So:\n```\nx = y[7]\n```\nA fact .", 1),
     Case("index expression stays", ("x[i] = y[1]",), "x[i] = y[1]"),
 ]
 
@@ -34,6 +62,21 @@ def test_marks_come_only_from_the_evidence_set(case: Case) -> None:
     marks = MarkFilter({1, 2})
     shown = "".join([*(marks.feed(piece) for piece in case.pieces), marks.finish()])
     assert (shown, marks.invented) == (case.shown, case.invented)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_marks_are_the_same_wherever_the_stream_is_cut(case: Case) -> None:
+    text = "".join(case.pieces)
+    for cut in range(len(text) + 1):
+        marks = MarkFilter({1, 2})
+        assert marks.feed(text[:cut]) + marks.feed(text[cut:]) + marks.finish() == case.shown
+        assert marks.invented == case.invented
+
+
+def test_marks_in_code_are_no_citations() -> None:
+    answer = rewrite_marks("`y[1]` is the second [2].\n```\nz[1]\n```", {1, 2})
+    assert [mark[1] for mark in find_marks(answer)] == ["2"]
+    assert cited_numbers(answer) == (2,)
 
 
 def test_half_a_mark_is_never_shown() -> None:
@@ -85,7 +128,9 @@ def test_numbers_in_order_of_first_appearance() -> None:
     assert cited_numbers("b [2] a [1] b [2]") == (2, 1)
 
 
-_HOSTILE = st.lists(st.sampled_from([*"[]【】 1279,;٣²\nab.", "source"]), max_size=60).map("".join)
+_HOSTILE = st.lists(
+    st.sampled_from([*"[]【】［］()（） 1279,;-–^†٣¹²\nab.`", "source", "fact", "[1]", "(1)", "```"]), max_size=40
+).map("".join)
 
 
 @given(text=_HOSTILE, cuts=st.lists(st.integers(0, 60), max_size=8))

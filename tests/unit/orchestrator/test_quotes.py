@@ -1,9 +1,18 @@
 """One quote a mark, numbered in order of appearance."""
 
 import re
+from dataclasses import replace
 
-from services.orchestrator.answering.quotes import number_quotes, placed, placed_quotes
-from services.orchestrator.log.events import Citation, Evidence, SentenceVerdict, SupportStatus, Verification
+from services.orchestrator.answering.quotes import Quote, citation, number_quotes, placed, placed_quotes
+from services.orchestrator.log.events import (
+    BoundingBox,
+    Citation,
+    Evidence,
+    Origin,
+    SentenceVerdict,
+    SupportStatus,
+    Verification,
+)
 from services.orchestrator.verification.claims import split_claims
 from services.orchestrator.verification.quoting import verify_quotes
 from services.orchestrator.verification.verdicts import QUOTES, TABLE
@@ -24,6 +33,19 @@ def test_mark_opens_the_words_it_came_from() -> None:
     assert quote(first) == "It is 330\nmetres high."
     assert quote(second) == EVIDENCE[1].text
     assert second.page == 3
+
+
+def test_boxes_of_a_citation_are_those_of_its_lines() -> None:
+    lines = (BoundingBox(1, 72, 100, 500, 112, 0, 46), BoundingBox(1, 72, 114, 140, 126, 47, 56))
+    last = BoundingBox(2, 72, 72, 160, 84, 57, 69)
+    source = replace(EVIDENCE[0], bounding_boxes=(*lines, last), origin=Origin(author="Ann"))
+    built, high = number_quotes("The tower was built in 1889. [1] It is 330 metres high. [1]", [source]).citations
+    assert built.bounding_boxes == lines[:1]
+    assert high.bounding_boxes == (lines[1], last)
+    assert high.origin == Origin(author="Ann")
+    assert citation(source, Quote(1, 0, 0), 1).bounding_boxes == (*lines, last), "the passage as a whole"
+    of_before = replace(source, bounding_boxes=tuple(replace(box, char_start=0, char_end=0) for box in lines))
+    assert citation(of_before, Quote(1, 0, 4), 1).bounding_boxes == of_before.bounding_boxes
 
 
 def test_marks_count_in_order_of_appearance() -> None:

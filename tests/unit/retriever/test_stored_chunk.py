@@ -9,7 +9,7 @@ import pytest
 
 from services.retriever.indexes.chunk_encoding import decode, encode
 from services.retriever.indexes.stored_chunk import ChunkUnreadable, StoredChunk
-from services.retriever.models import RevisionKey
+from services.retriever.models import BoundingBox, RevisionKey
 from tests.unit.retriever.core_over_fakes import Core, texts
 from tests.unit.retriever.fakes import make_chunk
 
@@ -30,6 +30,15 @@ def test_fields_that_an_older_version_did_not_store_have_their_defaults() -> Non
     body = json.loads(decode(encode(CHUNK)).body)
     del body["embedded_prefix"], body["language"]
     assert _with_body(json.dumps(body)).chunk == CHUNK
+
+
+def test_boxes_come_back_with_the_characters_they_are_of() -> None:
+    boxed = make_chunk("solar", key=KEY, bounding_boxes=(BoundingBox(1, 72.25, 10.5, 90.0, 22.0, 0, 5),))
+    assert decode(encode(boxed)).chunk == boxed
+    body = json.loads(decode(encode(boxed)).body)
+    assert body["bounding_boxes"] == [[1, 72.25, 10.5, 90.0, 22.0]], "as the release before reads it"
+    del body["box_spans"]
+    assert _with_body(json.dumps(body)).chunk.bounding_boxes == (BoundingBox(1, 72.25, 10.5, 90.0, 22.0),)
 
 
 @pytest.mark.parametrize("body", ["", "{", "[]", "7", "{}", '{"heading_path": 5}'])

@@ -18,7 +18,7 @@ DESCRIPTOR: _descriptor.FileDescriptor
 
 @_typing.final
 class BoundingBox(_message.Message):
-    """A rectangle on a page, in PDF points (1/72 inch), origin at the top left."""
+    """The place of a line on a page, in PDF points (1/72 inch), origin at the top left of the page."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -27,6 +27,8 @@ class BoundingBox(_message.Message):
     Y0_FIELD_NUMBER: _builtins.int
     X1_FIELD_NUMBER: _builtins.int
     Y1_FIELD_NUMBER: _builtins.int
+    CHAR_START_FIELD_NUMBER: _builtins.int
+    CHAR_END_FIELD_NUMBER: _builtins.int
     page: _builtins.int
     """1-based page number."""
     x0: _builtins.float
@@ -37,6 +39,10 @@ class BoundingBox(_message.Message):
     """Right edge, points."""
     y1: _builtins.float
     """Bottom edge, points."""
+    char_start: _builtins.int
+    """First character of the line in the text of its passage."""
+    char_end: _builtins.int
+    """One past the last; 0 where it is not known which characters the rectangle is of."""
     def __init__(
         self,
         *,
@@ -45,14 +51,50 @@ class BoundingBox(_message.Message):
         y0: _builtins.float = ...,
         x1: _builtins.float = ...,
         y1: _builtins.float = ...,
+        char_start: _builtins.int = ...,
+        char_end: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["page", b"page", "x0", b"x0", "x1", b"x1", "y0", b"y0", "y1", b"y1"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["char_end", b"char_end", "char_start", b"char_start", "page", b"page", "x0", b"x0", "x1", b"x1", "y0", b"y0", "y1", b"y1"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___BoundingBox: _TypeAlias = BoundingBox  # noqa: Y015
+
+@_typing.final
+class Origin(_message.Message):
+    """Who wrote a passage, when and where, as the document or its upload says. What is not known is empty."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CHANNEL_FIELD_NUMBER: _builtins.int
+    AUTHOR_FIELD_NUMBER: _builtins.int
+    DATE_FIELD_NUMBER: _builtins.int
+    MESSAGE_ID_FIELD_NUMBER: _builtins.int
+    channel: _builtins.str
+    """Chat or channel of a message."""
+    author: _builtins.str
+    """Author."""
+    date: _builtins.str
+    """Date, ISO 8601; in UTC for messages."""
+    message_id: _builtins.str
+    """Id of a message: in its channel, or the Message-ID of an e-mail."""
+    def __init__(
+        self,
+        *,
+        channel: _builtins.str = ...,
+        author: _builtins.str = ...,
+        date: _builtins.str = ...,
+        message_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["author", b"author", "channel", b"channel", "date", b"date", "message_id", b"message_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Origin: _TypeAlias = Origin  # noqa: Y015
 
 @_typing.final
 class Degradation(_message.Message):

@@ -108,6 +108,7 @@ class Message(_message.Message):
     METHOD_FIELD_NUMBER: _builtins.int
     ANSWER_CONFIDENCE_FIELD_NUMBER: _builtins.int
     ANSWER_STATUS_FIELD_NUMBER: _builtins.int
+    RUN_STATUS_FIELD_NUMBER: _builtins.int
     message_id: _builtins.str
     """Unique within the thread, chosen by the writer: the key that makes appending idempotent."""
     role: Global___Role.ValueType
@@ -126,6 +127,10 @@ class Message(_message.Message):
     """Calibrated probability that the text answers the question before it; not set where that was not judged."""
     answer_status: _builtins.str
     """The same in a word: "likely", "uncertain" or "unlikely"; empty where that was not judged."""
+    run_status: _builtins.str
+    """How the run that wrote the answer ended: "completed", "refused", "cancelled", "timeout" or "failed". Empty for a question, and
+    where it is not known. The text of a run that was cancelled, ran out of time or failed is as far as it got, and may be empty.
+    """
     @_builtins.property
     def at(self) -> _timestamp_pb2.Timestamp:
         """When it was written."""
@@ -148,10 +153,11 @@ class Message(_message.Message):
         method: _builtins.str = ...,
         answer_confidence: _builtins.float | None = ...,
         answer_status: _builtins.str = ...,
+        run_status: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_answer_confidence", b"_answer_confidence", "answer_confidence", b"answer_confidence", "at", b"at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_answer_confidence", b"_answer_confidence", "answer_confidence", b"answer_confidence", "answer_status", b"answer_status", "at", b"at", "citations", b"citations", "forgotten", b"forgotten", "message_id", b"message_id", "method", b"method", "role", b"role", "run_id", b"run_id", "support_status", b"support_status", "text", b"text"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_answer_confidence", b"_answer_confidence", "answer_confidence", b"answer_confidence", "answer_status", b"answer_status", "at", b"at", "citations", b"citations", "forgotten", b"forgotten", "message_id", b"message_id", "method", b"method", "role", b"role", "run_id", b"run_id", "run_status", b"run_status", "support_status", b"support_status", "text", b"text"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__answer_confidence: _TypeAlias = _typing.Literal["answer_confidence"]  # noqa: Y015
     _WhichOneofArgType__answer_confidence: _TypeAlias = _typing.Literal["_answer_confidence", b"_answer_confidence"]  # noqa: Y015
@@ -175,6 +181,7 @@ class MessageCitation(_message.Message):
     QUOTE_END_FIELD_NUMBER: _builtins.int
     BOUNDING_BOXES_FIELD_NUMBER: _builtins.int
     HEADING_PATH_FIELD_NUMBER: _builtins.int
+    ORIGIN_FIELD_NUMBER: _builtins.int
     number: _builtins.int
     """Number in the text."""
     document_id: _builtins.str
@@ -193,11 +200,15 @@ class MessageCitation(_message.Message):
     """One past the last; equal to quote_start when the whole passage is meant."""
     @_builtins.property
     def bounding_boxes(self) -> _containers.RepeatedCompositeFieldContainer[_common_pb2.BoundingBox]:
-        """Where it stands on its pages."""
+        """The lines of the cited words on their pages."""
 
     @_builtins.property
     def heading_path(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Headings above it."""
+
+    @_builtins.property
+    def origin(self) -> _common_pb2.Origin:
+        """Who wrote it, when and where; unset where nothing of it is known."""
 
     def __init__(
         self,
@@ -212,10 +223,11 @@ class MessageCitation(_message.Message):
         quote_end: _builtins.int = ...,
         bounding_boxes: _abc.Iterable[_common_pb2.BoundingBox] | None = ...,
         heading_path: _abc.Iterable[_builtins.str] | None = ...,
+        origin: _common_pb2.Origin | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["origin", b"origin"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["bounding_boxes", b"bounding_boxes", "chunk_id", b"chunk_id", "document_id", b"document_id", "document_name", b"document_name", "heading_path", b"heading_path", "number", b"number", "page", b"page", "quote_end", b"quote_end", "quote_start", b"quote_start", "text", b"text"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bounding_boxes", b"bounding_boxes", "chunk_id", b"chunk_id", "document_id", b"document_id", "document_name", b"document_name", "heading_path", b"heading_path", "number", b"number", "origin", b"origin", "page", b"page", "quote_end", b"quote_end", "quote_start", b"quote_start", "text", b"text"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -1523,6 +1523,7 @@ class Evidence(_message.Message):
     BOUNDING_BOXES_FIELD_NUMBER: _builtins.int
     COLLECTION_ID_FIELD_NUMBER: _builtins.int
     RANKS_FIELD_NUMBER: _builtins.int
+    ORIGIN_FIELD_NUMBER: _builtins.int
     number: _builtins.int
     """Citation number."""
     chunk_id: _builtins.str
@@ -1551,11 +1552,15 @@ class Evidence(_message.Message):
 
     @_builtins.property
     def bounding_boxes(self) -> _containers.RepeatedCompositeFieldContainer[_common_pb2.BoundingBox]:
-        """Where it stands on its pages."""
+        """Its lines on their pages."""
 
     @_builtins.property
     def ranks(self) -> _containers.RepeatedCompositeFieldContainer[Global___StageRank]:
         """Where it stood at each stage of each search. Of a research run."""
+
+    @_builtins.property
+    def origin(self) -> _common_pb2.Origin:
+        """Who wrote it, when and where; unset where nothing of it is known."""
 
     def __init__(
         self,
@@ -1574,10 +1579,11 @@ class Evidence(_message.Message):
         bounding_boxes: _abc.Iterable[_common_pb2.BoundingBox] | None = ...,
         collection_id: _builtins.str = ...,
         ranks: _abc.Iterable[Global___StageRank] | None = ...,
+        origin: _common_pb2.Origin | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_dense_score", b"_dense_score", "dense_score", b"dense_score"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_dense_score", b"_dense_score", "dense_score", b"dense_score", "origin", b"origin"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_dense_score", b"_dense_score", "bounding_boxes", b"bounding_boxes", "char_end", b"char_end", "char_start", b"char_start", "chunk_id", b"chunk_id", "collection_id", b"collection_id", "dense_score", b"dense_score", "document_id", b"document_id", "document_name", b"document_name", "heading_path", b"heading_path", "number", b"number", "page", b"page", "ranks", b"ranks", "score", b"score", "text", b"text"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_dense_score", b"_dense_score", "bounding_boxes", b"bounding_boxes", "char_end", b"char_end", "char_start", b"char_start", "chunk_id", b"chunk_id", "collection_id", b"collection_id", "dense_score", b"dense_score", "document_id", b"document_id", "document_name", b"document_name", "heading_path", b"heading_path", "number", b"number", "origin", b"origin", "page", b"page", "ranks", b"ranks", "score", b"score", "text", b"text"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__dense_score: _TypeAlias = _typing.Literal["dense_score"]  # noqa: Y015
     _WhichOneofArgType__dense_score: _TypeAlias = _typing.Literal["_dense_score", b"_dense_score"]  # noqa: Y015
@@ -2048,6 +2054,7 @@ class Citation(_message.Message):
     QUOTE_END_FIELD_NUMBER: _builtins.int
     BOUNDING_BOXES_FIELD_NUMBER: _builtins.int
     HEADING_PATH_FIELD_NUMBER: _builtins.int
+    ORIGIN_FIELD_NUMBER: _builtins.int
     number: _builtins.int
     """Number in the text."""
     document_id: _builtins.str
@@ -2066,11 +2073,15 @@ class Citation(_message.Message):
     """One past the last; equal to quote_start when the whole passage is meant."""
     @_builtins.property
     def bounding_boxes(self) -> _containers.RepeatedCompositeFieldContainer[_common_pb2.BoundingBox]:
-        """Where it stands on its pages."""
+        """The lines of the cited words on their pages; all lines of the passage where the whole passage is meant."""
 
     @_builtins.property
     def heading_path(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Headings above it."""
+
+    @_builtins.property
+    def origin(self) -> _common_pb2.Origin:
+        """Who wrote it, when and where; unset where nothing of it is known."""
 
     def __init__(
         self,
@@ -2085,10 +2096,11 @@ class Citation(_message.Message):
         quote_end: _builtins.int = ...,
         bounding_boxes: _abc.Iterable[_common_pb2.BoundingBox] | None = ...,
         heading_path: _abc.Iterable[_builtins.str] | None = ...,
+        origin: _common_pb2.Origin | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["origin", b"origin"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["bounding_boxes", b"bounding_boxes", "chunk_id", b"chunk_id", "document_id", b"document_id", "document_name", b"document_name", "heading_path", b"heading_path", "number", b"number", "page", b"page", "quote_end", b"quote_end", "quote_start", b"quote_start", "text", b"text"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bounding_boxes", b"bounding_boxes", "chunk_id", b"chunk_id", "document_id", b"document_id", "document_name", b"document_name", "heading_path", b"heading_path", "number", b"number", "origin", b"origin", "page", b"page", "quote_end", b"quote_end", "quote_start", b"quote_start", "text", b"text"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -780,7 +780,7 @@ class Chunk(_message.Message):
     document_name: _builtins.str
     """The document's name, as uploaded."""
     text: _builtins.str
-    """Text as shown and cited."""
+    """Text as shown and cited. Where a row of a table was cut, the rest of it begins with the name of the row and of the column."""
     embedded_text: _builtins.str
     """Text as embedded and searched: title and heading path, then the text. Empty in answers."""
     page: _builtins.int
@@ -801,7 +801,7 @@ class Chunk(_message.Message):
 
     @_builtins.property
     def bounding_boxes(self) -> _containers.RepeatedCompositeFieldContainer[_common_pb2.BoundingBox]:
-        """Where it stands on its pages, when the format has geometry."""
+        """Its lines on their pages, when the format has geometry."""
 
     @_builtins.property
     def metadata(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:

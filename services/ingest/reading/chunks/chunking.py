@@ -2,15 +2,16 @@
 
 A document becomes pieces (sentences, rows, code blocks) that cover its text without gaps; pieces are packed up to the size
 and cut at the strongest break in reach: section, then paragraph, then line, then sentence. What is longer than a chunk is cut
-between words. A page, sheet or attachment ends a chunk. Neighbours on a page share up to `overlap` tokens in whole sentences.
-Sizes are those of the text as embedded: title, heading path, text.
+between words; the rest of a row begins with the name of the row and of the column. A page, sheet or attachment ends a chunk, and
+so does a section that the chunk does not hold from its heading on. Neighbours on a page share up to `overlap` tokens in whole
+sentences. Sizes are those of the text as embedded: title, heading path, text.
 """
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from services.ingest.reading.chunks.pieces import Break, Piece, Pieces
+from services.ingest.reading.chunks.pieces import CELL_GAP, Break, Piece, Pieces
 from services.ingest.reading.chunks.prefixes import Prefixes
 from services.ingest.reading.chunks.tokens import TokenCounter
 from services.ingest.reading.geometry import Boxes
@@ -21,6 +22,9 @@ TARGET_TOKENS = 512
 OVERLAP_TOKENS = 64
 """Shared by neighbours: about two sentences, so that an answer that straddles a cut is whole in one of them."""
 
+_TABULAR = (BlockKind.ROW, BlockKind.TABLE)
+_LEFT_OUT = " … "
+_MAX_LEAD_SHARE = 0.33
 _MIN_HEADINGS = 3
 _MIN_FILL = 0.5
 _MIN_SECTION_FILL = 0.35
@@ -51,10 +55,7 @@ def chunk(
     packer = _Packer(document, tokens, size, min(overlap_tokens, size // 4))
     spans = _without_contained(span for pieces in packer.packed() for span in packer.fitted(pieces))
     boxes = Boxes(document.lines)
-    return [
-        replace(_chunk(packer, span, ordinal), boxes=boxes.of(span.start, span.end))
-        for ordinal, span in enumerate(spans)
-    ]
+    return [_chunk(packer, span, ordinal, boxes) for ordinal, span in enumerate(spans)]
 
 
 @dataclass(frozen=True)
@@ -64,14 +65,18 @@ class _Span:
     start: int
     end: int
     prefix: str
+    lead: str
+    """What is said again in front of the rest of a row that was cut."""
     path: tuple[str, ...]
     page: int
     token_count: int
     metadata: Mapping[str, str]
 
 
-def _chunk(packer: "_Packer", span: _Span, ordinal: int) -> Chunk:
-    text = packer.text[span.start : span.end]
+def _chunk(packer: "_Packer", span: _Span, ordinal: int, boxes: Boxes) -> Chunk:
+    text = span.lead + packer.text[span.start : span.end]
+    shift = len(span.lead)
+    lines = boxes.of(span.start, span.end)
     embedded = span.prefix + text
     digest = hashlib.sha256(embedded.encode()).hexdigest()
     return Chunk(
@@ -84,7 +89,8 @@ def _chunk(packer: "_Packer", span: _Span, ordinal: int) -> Chunk:
         span.path,
         span.token_count,
         digest,
-        metadata=span.metadata,
+        tuple(replace(line, start=line.start + shift, end=line.end + shift) for line in lines),
+        span.metadata,
     )
 
 
@@ -99,7 +105,7 @@ class _Packer:
 
     def packed(self) -> Iterator[list[Piece]]:
         """Groups of consecutive pieces that fit a chunk; neighbours may share pieces."""
-        pieces = Pieces(self._document, self._tokens, self._prefixes.budget).all()
+        pieces = Pieces(self._document, self._tokens, self._budget).all()
         first = 0
         while first < len(pieces):
             stop = self._reach(pieces, first)
@@ -112,17 +118,21 @@ class _Packer:
 
     def _reach(self, pieces: Sequence[Piece], first: int) -> int:
         """One past the last piece that fits, ending early at a section once there is enough."""
-        budget = self._prefixes.budget(pieces[first])
+        budget = self._budget(pieces[first])
         total = 0
         for i in range(first, len(pieces)):
             total += pieces[i].cost
-            if total > budget and i > first:
+            if i > first and (total > budget or _leaves_section(pieces[first], pieces[i])):
                 return i
             if pieces[i].after is Break.SECTION and total >= _MIN_SECTION_FILL * self._size:
                 return i + 1
             if _must_end(pieces, i):
                 return i + 1
         return len(pieces)
+
+    def _budget(self, first: Piece) -> int:
+        """Tokens that a chunk which begins with this piece has for it and what follows."""
+        return max(1, self._prefixes.budget(first) - self._prefixes.cost(self._lead(first)))
 
     def _best_cut(self, pieces: Sequence[Piece], first: int, stop: int) -> int:
         """The strongest break in the second half of what fits; the latest of equals."""
@@ -152,6 +162,9 @@ class _Packer:
 
     def fitted(self, pieces: Sequence[Piece]) -> list[_Span]:
         """The chunk of these pieces, or several when together they have more tokens than apart."""
+        left = next((i for i, piece in enumerate(pieces) if _leaves_section(pieces[0], piece)), 0)
+        if left:
+            return [*self.fitted(pieces[:left]), *self.fitted(pieces[left:])]
         span = self._span(pieces)
         if span.token_count <= self._size + self._tokens.special_tokens:
             return [span]
@@ -160,8 +173,9 @@ class _Packer:
             return [*self.fitted(pieces[:half]), *self.fitted(pieces[half:])]
         piece = pieces[0]
         if piece.end - piece.start < 2:
-            return [replace(span, prefix="", token_count=self._counted(self.text[piece.start : piece.end]))]
+            return [replace(span, prefix="", lead="", token_count=self._counted(self.text[piece.start : piece.end]))]
         middle = (piece.start + piece.end) // 2
+        middle = self.text.rfind(" ", piece.start + 1, middle) + 1 or middle
         first = replace(piece, end=middle, cost=self._cost(piece.start, middle))
         rest = replace(piece, start=middle, cost=self._cost(middle, piece.end))
         return [*self.fitted([first]), *self.fitted([rest])]
@@ -171,17 +185,33 @@ class _Packer:
         bodies = [piece for piece in pieces if piece.section.kind is not BlockKind.HEADING] or pieces
         path = _common_path([piece.section.path for piece in bodies])
         above = [name for name, at in path if not start <= at < end]
-        label = pieces[0].section.label
-        if label and pieces[0].start > pieces[0].section.start and label not in above:
-            above.append(label)  # the rest of a row that was cut: say whose it is
-        prefix = self._prefixes.prefix(above)
         names = tuple(name for name, _ in path)
-        if self._tokens.additive and self._cut_at_spaces(pieces):
+        label = pieces[0].section.label
+        lead = self._lead(pieces[0])
+        if label and not lead and pieces[0].start > pieces[0].section.start and label not in above:
+            above.append(label)  # the rest of a function that was cut: say whose it is
+            names = (*names, label)
+        prefix = self._prefixes.prefix(above)
+        if self._tokens.additive and not lead and self._cut_at_spaces(pieces):
             count = self._prefixes.cost(prefix) + sum(piece.cost for piece in pieces) + self._tokens.special_tokens
         else:
-            count = self._counted(prefix + self.text[start:end])
+            count = self._counted(prefix + lead + self.text[start:end])
         section = pieces[0].section
-        return _Span(start, end, prefix, names, section.page, count, section.metadata)
+        return _Span(start, end, prefix, lead, names, section.page, count, section.metadata)
+
+    def _lead(self, piece: Piece) -> str:
+        """The name of the row that the piece is the rest of, and of the column where it begins within a cell. Empty for what is no
+        such rest, and where it would take more than its share of the chunk."""
+        section = piece.section
+        if section.kind not in _TABULAR or not section.label or piece.start == section.start:
+            return ""
+        cell = self.text.rfind(CELL_GAP, section.start, piece.start)
+        if cell < 0:
+            lead = f"{section.label}{_LEFT_OUT}"
+        else:
+            name, colon, _ = self.text[cell + len(CELL_GAP) : piece.start].partition(": ")
+            lead = f"{section.label}{CELL_GAP}{f'{name}:{_LEFT_OUT}' if colon else ''}"
+        return lead if self._prefixes.cost(lead) <= _MAX_LEAD_SHARE * self._size else ""
 
     def _cut_at_spaces(self, pieces: Sequence[Piece]) -> bool:
         """Whether no word lies across two of the pieces and each one's cost is of all its words."""
@@ -208,6 +238,14 @@ def _must_end(pieces: Sequence[Piece], i: int) -> bool:
     if following.begins_part and following is not section:
         return True
     return following.page != section.page or (section.kind is BlockKind.MESSAGE and following is not section)
+
+
+def _leaves_section(first: Piece, piece: Piece) -> bool:
+    """Whether a chunk that begins with `first`, behind the heading of its section, would hold text of another section with this
+    piece: nothing in it would say where the one ends that it began with."""
+    path = first.section.path
+    is_inside = bool(path) and first.section.kind is not BlockKind.HEADING and path[-1][1] < first.start
+    return is_inside and piece.section.path[: len(path)] != path
 
 
 def _without_contained(spans: Iterable[_Span]) -> list[_Span]:

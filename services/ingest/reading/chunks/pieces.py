@@ -9,6 +9,9 @@ from services.ingest.reading.chunks.sentences import sentence_spans
 from services.ingest.reading.chunks.tokens import MAX_CHARS_PER_TOKEN, TokenCounter
 from services.ingest.reading.models import BlockKind, CleanDocument, Section
 
+CELL_GAP = "; "
+"""Between the cells of a row, as parsers write it."""
+
 
 class Break(IntEnum):
     """How good a place behind a piece is to cut at."""
@@ -97,10 +100,11 @@ class Pieces:
             if cost <= budget:
                 yield part
             else:
-                yield from self._words(part, budget)
+                rest = replace(part, start=part.end - 1)  # of a cell: a chunk with it says the name of its column
+                yield from self._words(part, min(budget, self._budget(rest)))
 
     def _weak_spans(self, piece: Piece) -> Iterator[tuple[int, int]]:
-        mark = "; " if piece.section.kind in (BlockKind.ROW, BlockKind.TABLE) else "\n"
+        mark = CELL_GAP if piece.section.kind in (BlockKind.ROW, BlockKind.TABLE) else "\n"
         start = piece.start
         while start < piece.end:
             found = self._text.find(mark, start, piece.end)
