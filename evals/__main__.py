@@ -11,6 +11,7 @@ from pathlib import Path
 
 from cli.client.gateway import Gateway
 from cli.errors import CliError
+from evals.agents import __main__ as agents
 from evals.claims import __main__ as claims
 from evals.conflicts import __main__ as conflicts
 from evals.errors import EvaluationError
@@ -24,6 +25,8 @@ from evals.saving import PAGE, save
 from evals.system import running_system
 
 UNDER_THRESHOLD, FAILED, INTERRUPTED = 1, 2, 130
+_OTHERS = {"agents": agents.main, "claims": claims.main, "conflicts": conflicts.main}
+"""What else is measured, by the first word."""
 
 GROUNDWORK_URL = "GROUNDWORK_URL"
 
@@ -35,10 +38,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from evals.reading.__main__ import main as measure_reading  # noqa: PLC0415 - needs what ingestion needs, and no system
 
         return measure_reading(words)
-    if words[:1] == ["claims"]:
-        return claims.main(words[1:])
-    if words[:1] == ["conflicts"]:
-        return conflicts.main(words[1:])
+    if words and words[0] in _OTHERS:
+        return _OTHERS[words[0]](words[1:])
     options = parse_options(arguments)
     try:
         plan, thresholds = _plan(options), [parse_threshold(text) for text in options.fail_under]

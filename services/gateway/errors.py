@@ -24,6 +24,12 @@ class UnknownMode(InvalidArgument):
     reason = "MODE_UNKNOWN"
 
 
+class RunUnanswered(FailedPrecondition):
+    """The run has no answer that a report could be made of: it has not ended, failed, or was forgotten."""
+
+    reason = "RUN_UNANSWERED"
+
+
 class MalformedJson(InvalidArgument):
     """The body is not JSON."""
 

@@ -1,7 +1,8 @@
 """Runs: list, look at, follow from anywhere, stop, delete."""
 
+import asyncio
 from collections.abc import AsyncIterator
-from typing import Annotated
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Header, Query, Response
 from groundwork.common.v1 import common_pb2
@@ -10,6 +11,8 @@ from groundwork.orchestrator.v1 import orchestrator_pb2 as pb
 from services.gateway.access.scopes import NEEDS_QUERY
 from services.gateway.backends import Backends, Services
 from services.gateway.encoding import encode
+from services.gateway.errors import RunUnanswered
+from services.gateway.reports import ENDINGS, MEDIA_TYPES, render
 from services.gateway.schemas.fields import DIGITS, PageSize, PageToken, Pattern, RunPath
 from services.gateway.schemas.problem import problems
 from services.gateway.schemas.runs import Run, RunList, RunWithAnswer
@@ -37,6 +40,31 @@ async def list_runs(services: Services, page_size: PageSize = 100, page_token: P
 async def get_run(run_id: RunPath, services: Services) -> RunWithAnswer:
     """One run: its state and, once there are, its answer with citations and what it cost."""
     return RunWithAnswer.model_validate(encode(await _fetched(run_id, services)))
+
+
+@router.get(
+    "/{run_id}/report",
+    response_class=Response,
+    responses={
+        200: {"description": "The document.", "content": {media_type: {} for media_type in MEDIA_TYPES.values()}},
+        **problems(404, 412),
+    },
+)
+async def get_report(
+    run_id: RunPath,
+    services: Services,
+    form: Annotated[
+        Literal["markdown", "html", "docx"], Query(alias="format", description="`markdown`, `html` or `docx`.")
+    ] = "markdown",
+) -> Response:
+    """The answer of a run as a document to keep, with what it covers and a table of its sources. Of a run without an answer: 412
+    with reason `RUN_UNANSWERED`."""
+    run = RunWithAnswer.model_validate(encode(await _fetched(run_id, services))).model_dump(mode="json")
+    if run["answer"] is None:
+        raise RunUnanswered(f"run {run_id} has no answer, or none any more; follow it at /v1/runs/{run_id}/events")
+    headers = {"Content-Disposition": f'attachment; filename="report-{run_id}.{ENDINGS[form]}"'}
+    document = await asyncio.to_thread(render, run, form)
+    return Response(document, media_type=MEDIA_TYPES[form], headers=headers)
 
 
 @router.post("/{run_id}/cancel", status_code=202, responses=problems(404))

@@ -420,7 +420,9 @@ class AnswerEvent(Event):
     conflicts: list[Conflict] = Field(
         description="What the sources disagree about, of what was asked. The text says it, too."
     )
-    coverage: Coverage | None = Field(description="What the evidence covers of the question. Of a research run.")
+    coverage: Coverage | None = Field(
+        description="What the evidence covers of the question; its numbers are those of citations. Of a research run."
+    )
     ending: str = Field(
         description="How a research run ended: `answer`, `caveat` (with something left open), `conflict` (sources disagree), `gap` (something was not found) or `refusal`. Empty of other runs."
     )

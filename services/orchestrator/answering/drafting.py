@@ -91,6 +91,9 @@ class Question:
     shows_thinking: bool = False
     """Whether what a reasoning model thinks is written to the journal."""
 
+    before: str = ""
+    """What stands above the answer on the screen: the sections of a report that are written already."""
+
     stands_alone: str = ""
     """The question with the subject that it takes from the conversation; empty where it takes none."""
 
@@ -202,7 +205,7 @@ class Drafter:
 
     async def write(self, question: Question, journal: Journal) -> Draft:
         """Streams the answer to the journal and returns it; the shown text is the draft's text in the end."""
-        screen = Screen(journal)
+        screen = Screen(journal, before=question.before)
         draft = await self._with_conflicts(await self._best(question, journal, screen), question)
         await screen.settle(draft.text)
         return draft
@@ -261,7 +264,7 @@ class Drafter:
                 question.text,
                 question.history,
                 question.evidence,
-                Screen(journal, checking.hear),
+                Screen(journal, checking.hear, question.before),
                 max_tokens=question.answer_tokens,
                 meter=question.meter,
                 listener=Listener(show_thought, tell_of_restart),
@@ -287,7 +290,7 @@ class Drafter:
 
     async def _kept(self, journal: Journal, question: Question) -> Draft | None:
         """The finished sentences of an answer that goes no further; None where the documents carry none of them."""
-        checked = await question.checking(journal).check(finished_part(journal.progress.shown))
+        checked = await question.checking(journal).check(finished_part(journal.progress.shown[len(question.before) :]))
         draft = await self._drafted(checked, question)
         return _as_far_as_it_got(draft, FinishReason.INCOMPLETE) if draft.carries_something else None
 

@@ -15,21 +15,22 @@ LONGEST_PIECE_CHARS = 100_000
 class Screen:
     """Writes token events so that the shown text becomes the wanted one."""
 
-    def __init__(self, journal: Journal, heard: Callable[[str], None] = lambda _: None) -> None:
-        """`heard` is told what the answer reads so far."""
+    def __init__(self, journal: Journal, heard: Callable[[str], None] = lambda _: None, before: str = "") -> None:
+        """`heard` is told what the answer reads so far; `before` stands above it and stays."""
         self._journal = journal
+        self._before = before
         self._heard = heard
 
     async def show(self, text: str) -> None:
         """The answer reads `text` so far. Nothing is taken back while `text` still agrees with what was shown."""
         self._heard(text)
-        if not self._journal.progress.shown.startswith(text):
+        if not self._journal.progress.shown.startswith(self._before + text):
             await self.settle(text)
 
     async def settle(self, text: str) -> None:
         """The answer reads `text`, and no more."""
         self._heard(text)
-        shown = self._journal.progress.shown
+        shown, text = self._journal.progress.shown, self._before + text
         if shown == text:
             return
         kept = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(shown, text, strict=False)))

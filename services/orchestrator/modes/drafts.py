@@ -27,6 +27,8 @@ async def write_draft(
     retrieval: Retrieval,
     check: AnswerCheck,
     agent: Agent = PLAIN,
+    *,
+    before: str = "",
 ) -> Draft:
     """Streams the answer of the agent to the question. A run that may not use a model any more is answered without, and told so."""
     affordable = await _affordable(run, drafter)
@@ -39,6 +41,7 @@ async def write_draft(
         prompt=agent.prompt,
         stands_alone=stand_alone(question, history),
         check=check,
+        before=before,
     )
     if agent.output is not None or (agent.without_model is not None and not affordable.model_name):
         return await write_own_draft(run, affordable, agent, asked)

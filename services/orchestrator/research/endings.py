@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from services.orchestrator.answering.drafting import Draft
-from services.orchestrator.log.events import AnswerStatus, Coverage, Evidence, PartState, SupportStatus
+from services.orchestrator.log.events import AnswerStatus, Citation, Coverage, Evidence, PartState, SupportStatus
 from services.orchestrator.research.coverage import ENOUGH, PARTLY
 from services.orchestrator.research.models import PartKind
 from services.orchestrator.research.phrases import listed, phrases_for
@@ -40,19 +40,27 @@ class Searched:
 def ending_of(draft: Draft, searched: Searched) -> AnswerEnding:
     """The ending of a run with this draft."""
     states = {part.state for part in searched.coverage.parts}
+    if draft.conflicts:
+        return AnswerEnding.CONFLICT
     is_weak = draft.support_status in _WEAK and searched.coverage.share < LEAST_COVERED
     if draft.is_refusal or is_weak:
         return AnswerEnding.REFUSAL
-    if PartState.CONFLICTING in states:
-        return AnswerEnding.CONFLICT
     if PartState.MISSING in states and not searched.spent_budget:
         return AnswerEnding.GAP
     return AnswerEnding.CAVEAT if searched.spent_budget or searched.coverage.share < ENOUGH else AnswerEnding.ANSWER
 
 
 def reconciled(coverage: Coverage, draft: Draft) -> Coverage:
-    """The coverage of an answer that likely answers: what its words alone would call missing is partly there. Words do not see that
-    "an American singer" tells a nationality."""
+    """The coverage with what the draft knows of it. What its words alone would call missing is partly there where the answer likely
+    answers: words do not see that "an American singer" tells a nationality. What is asked is conflicting where sources disagree."""
+    if draft.conflicts:
+        parts = [
+            replace(part, state=PartState.CONFLICTING)
+            if part.kind == PartKind.ASKED.value and part.state is not PartState.MISSING
+            else part
+            for part in coverage.parts
+        ]
+        return replace(coverage, parts=tuple(parts))
     if draft.answer_status is not AnswerStatus.LIKELY:
         return coverage
     parts = [
@@ -65,9 +73,22 @@ def reconciled(coverage: Coverage, draft: Draft) -> Coverage:
     return replace(coverage, parts=tuple(parts), share=share)
 
 
+def by_citation(coverage: Coverage, citations: Sequence[Citation], evidence: Sequence[Evidence]) -> Coverage:
+    """The coverage with numbers of citations instead of passages; a passage that is not cited is left out."""
+    chunks = {each.number: each.chunk_id for each in evidence}
+    numbers: dict[str, list[int]] = {}
+    for citation in citations:
+        numbers.setdefault(citation.chunk_id, []).append(citation.number)
+    parts = [
+        replace(part, evidence=tuple(n for each in part.evidence for n in numbers.get(chunks.get(each, ""), ())))
+        for part in coverage.parts
+    ]
+    return replace(coverage, parts=tuple(parts))
+
+
 def with_note(draft: Draft, ending: AnswerEnding, searched: Searched, question: str) -> Draft:
     """The draft with a sentence behind it that says what was left open and why; an answer and a refusal have none."""
-    note = "" if draft.is_refusal else _note(ending, searched, question)
+    note = "" if ending is AnswerEnding.REFUSAL else _note(ending, searched, question)
     return replace(draft, text=f"{draft.text}\n\n{note}") if note else draft
 
 
@@ -77,8 +98,6 @@ def _note(ending: AnswerEnding, searched: Searched, question: str) -> str:
     if searched.spent_budget:
         wanted = phrases.left_out if open_parts else phrases.not_all
         return wanted.format(budget=searched.spent_budget, parts=listed(open_parts))
-    if ending is AnswerEnding.CONFLICT:
-        return phrases.conflict.format(parts=listed(_parts(searched, PartState.CONFLICTING)))
     if ending is AnswerEnding.GAP:
         documents = list(dict.fromkeys(each.document_name for each in searched.evidence))
         return phrases.missing.format(

@@ -18,8 +18,6 @@ class Phrases:
     """{parts} were looked for in {documents} documents by {searches} searches and not found."""
     left_out: str
     """The budget {budget} ended the search before {parts} could be looked for."""
-    conflict: str
-    """Sources disagree about {parts}."""
     not_all: str
     """Of a search that ended early with every part found."""
 
@@ -28,31 +26,26 @@ _PHRASES = {
     ENGLISH: Phrases(
         "Not found: {parts}. Looked for with {searches} searches; the closest passages are from {documents}.",
         "Left out because the budget ({budget}) was used up: {parts}.",
-        "The sources disagree about: {parts}.",
         "The search ended early because the budget ({budget}) was used up.",
     ),
     "de": Phrases(
         "Nicht gefunden: {parts}. Gesucht mit {searches} Suchen; die nächsten Stellen stammen aus {documents}.",
         "Ausgelassen, weil das Budget ({budget}) verbraucht war: {parts}.",
-        "Die Quellen widersprechen sich bei: {parts}.",
         "Die Suche endete vorzeitig, weil das Budget ({budget}) verbraucht war.",
     ),
     "fr": Phrases(
         "Introuvable : {parts}. {searches} recherches faites ; les passages les plus proches viennent de {documents}.",
         "Laissé de côté car le budget ({budget}) est épuisé : {parts}.",
-        "Les sources se contredisent au sujet de : {parts}.",
         "La recherche s'est arrêtée car le budget ({budget}) est épuisé.",
     ),
     "es": Phrases(
         "No encontrado: {parts}. Se hicieron {searches} búsquedas; los pasajes más cercanos son de {documents}.",
         "Se omitió porque se agotó el presupuesto ({budget}): {parts}.",
-        "Las fuentes se contradicen sobre: {parts}.",
         "La búsqueda terminó antes porque se agotó el presupuesto ({budget}).",
     ),
     "ru": Phrases(
         "Не найдено: {parts}. Выполнено поисков: {searches}; ближайшие фрагменты — из {documents}.",
         "Пропущено, так как бюджет ({budget}) исчерпан: {parts}.",
-        "Источники противоречат друг другу: {parts}.",
         "Поиск закончился раньше: бюджет ({budget}) исчерпан.",
     ),
 }

@@ -7,11 +7,14 @@ from functools import partial
 
 from services.orchestrator.answering.drafting import EXTRACTIVE, Draft, Question
 from services.orchestrator.answering.refusals import SEARCH_DOWN
+from services.orchestrator.errors import BudgetSpent
 from services.orchestrator.log.events import Answer, Evidence, Payload, Retrieval, SupportStatus, Thinking
 from services.orchestrator.log.screen import Screen
 from services.orchestrator.models import ResearchOptions, RunRecord
 from services.orchestrator.modes.drafts import answer_of, checked, write_draft
-from services.orchestrator.research.endings import AnswerEnding, ending_of, reconciled, with_note
+from services.orchestrator.research.endings import AnswerEnding, by_citation, ending_of, reconciled, with_note
+from services.orchestrator.research.models import REPORT
+from services.orchestrator.research.report import Report, Section, outline, several
 from services.orchestrator.research.steps import ResearchServices, ResearchSteps, RoundsState, Task
 from services.orchestrator.research.telling import degradations
 from services.orchestrator.steps.run import Run
@@ -38,14 +41,40 @@ class ResearchRun:
         if not state.found and not state.spent_budget:
             await Screen(run.journal).settle(SEARCH_DOWN)
             return Answer(SEARCH_DOWN, (), SupportStatus.UNAVAILABLE, EXTRACTIVE)
-        draft = await run.once("draft", partial(self._draft, task, state), Draft, show=checked, is_last_resort=True)
+        question = record.request.question
+        draft = await self._drafted("draft", task, state, question)
+        if self._options.answer == REPORT:
+            draft = await self._in_sections(draft, task, state, outline(task, question), with_headings=True)
+        elif draft.is_refusal and not draft.conflicts:
+            draft = await self._in_sections(draft, task, state, several(question), with_headings=False)
         return await self._ended(draft, task, state)
 
-    async def _draft(self, task: Task, state: RoundsState) -> Draft:
+    async def _drafted(self, key: str, task: Task, state: RoundsState, question: str, before: str = "") -> Draft:
+        return await self._run.once(
+            key, partial(self._draft, task, state, question, before), Draft, show=checked, is_last_resort=True
+        )
+
+    async def _in_sections(
+        self, draft: Draft, task: Task, state: RoundsState, sections: Sequence[Section], *, with_headings: bool
+    ) -> Draft:
+        """The draft with what each section says behind it. Sections for which there is no time or budget are left out, and that is
+        said."""
+        report = Report(self._record.request.question, draft, with_headings=with_headings)
+        for number, section in enumerate(sections, start=1):
+            try:
+                self._run.budgets.require_time()
+                written = await self._drafted(f"section{number}", task, state, section.question, report.before(section))
+            except BudgetSpent as error:
+                await self._steps.note_spent(state, error)
+                break
+            report.add(section, written)
+        return report.draft()
+
+    async def _draft(self, task: Task, state: RoundsState, question: str, before: str) -> Draft:
         services, run, record = self._services, self._run, self._record
         retrieval = Retrieval(_best_first(state), degradations(state.found))
         check = services.checks.of(run, record, retrieval.evidence)
-        return await write_draft(run, services.drafter, record.request.question, task.history, retrieval, check)
+        return await write_draft(run, services.drafter, question, task.history, retrieval, check, before=before)
 
     async def _ended(self, draft: Draft, task: Task, state: RoundsState) -> Answer:
         """The answer with its ending and what it covers, and a note of what was left open behind its text."""
@@ -60,7 +89,8 @@ class ResearchRun:
         draft = with_note(draft, ending, searched, question)
         await Screen(run.journal).settle(draft.text)
         answer = answer_of(draft, searched.evidence)
-        return replace(answer, coverage=searched.coverage, ending=ending.value)
+        coverage = by_citation(searched.coverage, answer.citations, searched.evidence)
+        return replace(answer, coverage=coverage, ending=ending.value)
 
     async def _refused(self, task: Task, state: RoundsState) -> Draft:
         question = Question(

@@ -123,10 +123,10 @@ class ResearchSteps:
         try:
             await self._rounds(state, task)
         except BudgetSpent as error:
-            await self._note_spent(state, error)
+            await self.note_spent(state, error)
         return state
 
-    async def _note_spent(self, state: RoundsState, error: BudgetSpent) -> None:
+    async def note_spent(self, state: RoundsState, error: BudgetSpent) -> None:
         """Says that a budget ends the search."""
         state.spent_budget = error.metadata["budget"]
         if state.spent_budget == _TIME:

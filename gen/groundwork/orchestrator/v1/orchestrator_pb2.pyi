@@ -1928,7 +1928,7 @@ class Answer(_message.Message):
 
     @_builtins.property
     def coverage(self) -> Global___Coverage:
-        """What the evidence covers of the question. Of a research run."""
+        """What the evidence covers of the question; its numbers are those of citations. Of a research run."""
 
     @_builtins.property
     def verification(self) -> Global___Verification:

@@ -1,5 +1,7 @@
 """Research runs over a small world: what is told, how they end, and that a run that is cut off anywhere ends the same."""
 
+import re
+
 import pytest
 
 from kit.errors import NotFound
@@ -277,6 +279,29 @@ async def test_no_more_runs_are_researched_than_may_be() -> None:
     assert not gate.admits()
     gate.left()
     assert gate.admits()
+
+
+async def test_report_has_sections_and_one_numbering() -> None:
+    question = "Where was Edda Lindqvist born, and where was Tom Barrow born?"
+    payloads = await Stage().run(question, effort="medium", answer="report")
+    answer = answer_of(payloads)
+    assert answer.text.startswith(f"# {question}")
+    assert answer.text.count("\n## ") >= 1
+    marks = {int(mark) for mark in re.findall(r"\[(\d+)\]", answer.text)}
+    assert marks == {each.number for each in answer.citations} == set(range(1, len(answer.citations) + 1))
+    spans = [(each.chunk_id, each.quote_start, each.quote_end) for each in answer.citations]
+    assert len(spans) == len(set(spans))
+
+
+async def test_report_cut_off_after_any_event_ends_the_same() -> None:
+    question = "Where was Edda Lindqvist born, and where was Tom Barrow born?"
+    options = {"effort": "low", "answer": "report"}
+    whole = await worked(DyingLog(), Stage().worker(question, **options))
+    for cut in cuts(whole):
+        workers = [Stage().worker(question, **options), Stage().worker(question, **options)]
+        events = await cut_and_continued(DyingLog(), workers, cut)
+        assert _stable(events) == _stable(whole), str(cut)
+        assert shown_by(events) == shown_by(whole), str(cut)
 
 
 async def test_greeting_needs_no_research() -> None:

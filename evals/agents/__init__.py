@@ -1,0 +1,1 @@
+"""Research runs beside one search: what they find, what they take, and how they end."""

@@ -1,0 +1,124 @@
+"""A run's answer as a document to keep: Markdown, HTML or Word, with what it covers and a table of its sources."""
+
+import html
+import io
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from markdown_it import MarkdownIt
+
+from services.gateway.models import Json
+
+MARKDOWN, HTML, DOCX = "markdown", "html", "docx"
+MEDIA_TYPES: Mapping[str, str] = {
+    MARKDOWN: "text/markdown; charset=utf-8",
+    HTML: "text/html; charset=utf-8",
+    DOCX: "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+}
+ENDINGS: Mapping[str, str] = {MARKDOWN: "md", HTML: "html", DOCX: "docx"}
+_STATES = {"found": "found", "partly": "partly found", "conflicting": "sources disagree", "missing": "not found"}
+_HEADING = re.compile(r"(#{1,4}) (.+)")
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
+_PAGE = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>{title}</title>
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+<style>body{{font:1rem/1.5 sans-serif;max-width:45rem;margin:2rem auto;padding:0 1rem}}table{{border-collapse:collapse}}
+td,th{{border:1px solid #bbb;padding:.2rem .6rem;text-align:left;vertical-align:top}}</style></head>
+<body>{body}</body></html>
+"""
+
+
+def render(run: Json, form: str) -> bytes:
+    """The run, as GET /v1/runs/{run_id} has it, in that form. It must have an answer."""
+    if form == DOCX:
+        return _docx(run)
+    text = markdown(run)
+    return (text if form == MARKDOWN else as_html(run["question"], text)).encode()
+
+
+def markdown(run: Json) -> str:
+    """With a title, what is covered, and the sources; marks are the numbers of the sources."""
+    answer = run["answer"]
+    text = answer["text"].strip()
+    parts = [text if text.startswith("# ") else f"# {run['question'].strip()}\n\n{text}"]
+    if covered := _covered(answer):
+        parts.append(f"## Covered\n\n{_table(('Part of the question', 'State', 'Passages'), covered)}")
+    if sources := _sources(answer):
+        parts.append(f"## Sources\n\n{_table(('No.', 'Document', 'Place', 'Passage'), sources)}")
+    return "\n\n".join(parts) + "\n"
+
+
+def as_html(title: str, text: str) -> str:
+    """A page that loads nothing: HTML, links and pictures in the text are shown as they are written."""
+    reader = (
+        MarkdownIt("commonmark", {"html": False}).enable("table").disable(["link", "image", "autolink", "reference"])
+    )
+    return _PAGE.format(title=html.escape(title), body=reader.render(text))
+
+
+def _docx(run: Json) -> bytes:
+    from docx import Document  # noqa: PLC0415 - with lxml it takes memory that few gateways need
+
+    answer, document = run["answer"], Document()
+    text = answer["text"].strip()
+    if not text.startswith("# "):
+        document.add_heading(_plain(run["question"]), level=1)
+    for paragraph in re.split(r"\n{2,}", text):
+        if heading := _HEADING.fullmatch(paragraph.strip()):
+            document.add_heading(_plain(heading[2]), level=len(heading[1]))
+        else:
+            document.add_paragraph(_plain(paragraph))
+    _add_table(document, "Covered", ("Part of the question", "State", "Passages"), _covered(answer))
+    _add_table(document, "Sources", ("No.", "Document", "Place", "Passage"), _sources(answer))
+    written = io.BytesIO()
+    document.save(written)
+    return written.getvalue()
+
+
+def _add_table(document: Any, title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    if not rows:
+        return
+    document.add_heading(title, level=2)
+    table = document.add_table(rows=1, cols=len(columns), style="Table Grid")
+    for cells, values in ((table.rows[0].cells, columns), *((table.add_row().cells, row) for row in rows)):
+        for cell, value in zip(cells, values, strict=True):
+            cell.text = _plain(value)
+
+
+def _covered(answer: Json) -> list[tuple[str, str, str]]:
+    parts = (answer.get("coverage") or {}).get("parts", [])
+    return [
+        (
+            part["text"],
+            _STATES.get(part["state"], part["state"] or ""),
+            " ".join(f"[{number}]" for number in part["evidence"]),
+        )
+        for part in parts
+    ]
+
+
+def _sources(answer: Json) -> list[tuple[str, str, str, str]]:
+    return [
+        (
+            str(each["number"]),
+            each["document_name"],
+            ", ".join([*each["heading_path"], *([f"page {each['page']}"] if each["page"] else [])]),
+            each["text"][each["quote_start"] : each["quote_end"]] or each["text"],
+        )
+        for each in answer["citations"]
+    ]
+
+
+def _table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [columns, ["---"] * len(columns), *rows]
+    return "\n".join("| " + " | ".join(_cell(value) for value in line) + " |" for line in lines)
+
+
+def _cell(value: str) -> str:
+    return " ".join(value.split()).replace("|", "\\|")
+
+
+def _plain(text: str) -> str:
+    """Without characters that XML does not know."""
+    return _CONTROL.sub("", text)

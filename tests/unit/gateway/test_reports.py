@@ -1,0 +1,64 @@
+"""A run's answer as Markdown, HTML and Word."""
+
+import io
+
+from docx import Document
+
+from services.gateway.reports import DOCX, HTML, MARKDOWN, render
+
+TEXT = "# Who built the tower?\n\nEdda built it. [1]\n\n## When\n\nIn 1889. [2] <script>alert(1)</script> ![x](http://x/?d=1)"
+CITATIONS = [
+    {
+        "number": 1,
+        "document_name": "a|b.md",
+        "heading_path": ["Tower"],
+        "page": 3,
+        "text": "Edda built it.",
+        "quote_start": 0,
+        "quote_end": 14,
+    },
+    {
+        "number": 2,
+        "document_name": "c.md",
+        "heading_path": [],
+        "page": None,
+        "text": "In 1889.",
+        "quote_start": 0,
+        "quote_end": 0,
+    },
+]
+PARTS = [{"text": "tower", "state": "found", "evidence": [1]}, {"text": "cost", "state": "missing", "evidence": []}]
+ANSWER = {"text": TEXT, "citations": CITATIONS, "coverage": {"parts": PARTS}}
+RUN = {"question": "Who built the tower?", "answer": ANSWER}
+
+
+def test_markdown_has_text_coverage_and_sources() -> None:
+    text = render(RUN, MARKDOWN).decode()
+    assert text.startswith("# Who built the tower?\n\nEdda built it. [1]")
+    assert "| cost | not found |" in text
+    assert "| 1 | a\\|b.md | Tower, page 3 | Edda built it. |" in text
+
+
+def test_html_runs_nothing_and_loads_nothing() -> None:
+    page = render(RUN, HTML).decode()
+    assert "<h2>When</h2>" in page
+    assert "<table>" in page
+    assert "<script>" not in page
+    assert "<img" not in page
+
+
+def test_word_document_has_headings_and_tables() -> None:
+    document = Document(io.BytesIO(render(RUN, DOCX)))
+    headings = [each.text for each in document.paragraphs if each.style.name.startswith("Heading")]
+    assert headings == ["Who built the tower?", "When", "Covered", "Sources"]
+    assert [cell.text for cell in document.tables[1].rows[1].cells] == [
+        "1",
+        "a|b.md",
+        "Tower, page 3",
+        "Edda built it.",
+    ]
+
+
+def test_short_answer_gets_its_question_as_title() -> None:
+    short = {**RUN, "answer": {**ANSWER, "text": "Edda built it. [1]", "coverage": None}}
+    assert render(short, MARKDOWN).decode().startswith("# Who built the tower?\n\nEdda built it. [1]\n\n## Sources")
