@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from evals.claims.answers import Endpoint, judge_by_answers
 from evals.claims.figures import Figures, Judged, figures
 from evals.claims.judges import WORDS, answer_seconds, judge_by_model_server, judge_by_words
 from evals.claims.sets import LabelledClaim, load_sets
@@ -34,6 +35,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.claims:
         sets = {name: _sample(claims, options.claims) for name, claims in sets.items()}
     os.environ.setdefault("GROUNDWORK_MODELS_DIR", ".models")
+    if options.answers:
+        name, by_answers = asyncio.run(_by_answers(sets))
+        sys.stdout.write(render({name: by_answers}, ()))
+        passed = [figures(judged).false_that_pass or 0.0 for judged in by_answers.values()]
+        return UNDER_THRESHOLD if max(passed) > options.most_passed else 0
     with running_system() as system:
         learned, by_judge, seconds = asyncio.run(_judged(system, sets))
     sys.stdout.write(render(by_judge, seconds))
@@ -52,6 +58,14 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         "--claims", type=int, default=0, metavar="N", help="only N claims of each set, a fixed random sample"
     )
     parser.add_argument(
+        "--answers",
+        action="store_true",
+        help="as answers through the system, judged by the model of EVAL_OPENAI_BASE_URL, or by one that is told what is true",
+    )
+    parser.add_argument(
+        "--most-passed", type=float, default=1.0, help="with --answers: most false claims of a set that may pass"
+    )
+    parser.add_argument(
         "--fail-under", type=float, default=0.0, help="least balanced accuracy of the learned judge on each set"
     )
     return parser.parse_args(arguments)
@@ -59,6 +73,16 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 def _sample(claims: Sequence[LabelledClaim], count: int) -> list[LabelledClaim]:
     return random.Random(1).sample(claims, min(count, len(claims)))
+
+
+async def _by_answers(sets: Mapping[str, Sequence[LabelledClaim]]) -> tuple[str, dict[str, list[Judged]]]:
+    """The judge's name, and by set what the answers say."""
+    endpoint, name = Endpoint.from_environment(), ""
+    judged: dict[str, list[Judged]] = {}
+    for each, claims in sets.items():
+        name, judged[each] = await judge_by_answers(claims, endpoint)
+        sys.stderr.write(f"judged {each}\n")
+    return name, judged
 
 
 async def _judged(

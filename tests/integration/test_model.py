@@ -168,6 +168,34 @@ def test_a_source_that_the_model_invents_is_removed_before_anyone_sees_it(
     assert [each["number"] for each in only(events, "answer").data["citations"]] == [1]
 
 
+@pytest.mark.parametrize("verify", ["mark", "remove", "off"])
+def test_a_sentence_that_no_source_carries_is_marked_left_out_or_not_checked(
+    model_api: Api, handbook: str, scripted: Model, verify: str
+) -> None:
+    invented = "Bananas grow on the moon."
+    scripted.will(Reply([*GOOD, f" {invented} [1]"]))
+    asked = {"question": QUESTION, "collection_ids": [handbook], "verify": verify}
+    answer = model_api.post("/v1/qa", asked)
+    checked = answer["verification"]
+    assert checked is not None, answer
+    assert checked["verify"] == verify
+    assert (invented in answer["answer"]) is (verify != "remove")
+    assert (f"{invented} [" in answer["answer"]) is (verify == "off")
+    verdicts = {each["sentence"]: each["verdict"] for each in checked["sentences"]}
+    if verify == "off":
+        assert (verdicts, answer["support_status"], checked["checked_by"]) == ({}, None, None)
+    else:
+        assert verdicts[invented] == "not_found"
+        assert (checked["removed"], checked["checked_by"]["measured"]) == (int(verify == "remove"), False)
+    stored = model_api.get(f"/v1/runs/{answer['run_id']}")["answer"]
+    assert stored["verification"] == checked
+
+
+def test_a_word_for_verify_that_nobody_knows_is_refused(model_api: Api, handbook: str) -> None:
+    asked = {"question": QUESTION, "collection_ids": [handbook], "verify": "perhaps"}
+    assert model_api.http.post("/v1/qa", json=asked).status_code == 400
+
+
 def test_a_refusal_of_the_model_is_a_refusal(model_api: Api, handbook: str, scripted: Model) -> None:
     scripted.will(Reply(["The documents ", "do not say."]))
     answer = model_api.qa(handbook, QUESTION)
