@@ -314,4 +314,6 @@ def _local_llm_client(installation: Installation, port: int) -> dict[str, str]:
         "GROUNDWORK_LLM_API_KEY": installation.llm_api_key,
         # Its chat template has no words for tools.
         "GROUNDWORK_LLM_TOOL_CALLS": "schema",
+        # It is too small to judge what it has written.
+        "GROUNDWORK_VERIFY_JUDGE": installation.inherited_environment.get("GROUNDWORK_VERIFY_JUDGE", "learned"),
     }

@@ -42,7 +42,8 @@ from services.orchestrator.log.journal import Journal
 from services.orchestrator.log.screen import LONGEST_PIECE_CHARS, Screen
 from services.orchestrator.models import Turn
 from services.orchestrator.ports import SentenceScorer
-from services.orchestrator.verification.checking import AnswerCheck, CheckedAnswer, Checking
+from services.orchestrator.verification.checking import AnswerCheck, Checking
+from services.orchestrator.verification.consequences import CheckedAnswer
 from services.orchestrator.verification.quoting import verify_quotes
 from services.orchestrator.without_model.wording import wording
 

@@ -4,7 +4,7 @@ its citations do not carry is looked for once more, in the rest of the evidence 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from kit import deadline
 from kit.errors import GroundworkError
@@ -12,7 +12,6 @@ from kit.grounding import Judge
 from kit.observability.telemetry import span
 from services.orchestrator.log.events import (
     ClaimChecked,
-    DecidingSpan,
     Degradation,
     Evidence,
     SentenceVerdict,
@@ -22,9 +21,16 @@ from services.orchestrator.log.events import (
 from services.orchestrator.log.journal import Journal
 from services.orchestrator.verification.actions import Effect, claimed_action, happened
 from services.orchestrator.verification.claims import Claim, split_claims
+from services.orchestrator.verification.consequences import (
+    CheckedAnswer,
+    JudgedPlace,
+    are_near,
+    take_consequences,
+    verdict_of,
+)
 from services.orchestrator.verification.judges import ClaimJudge, JudgedClaim, JudgedPassage, Judgement, WordJudge
 from services.orchestrator.verification.rewriting import rewrite
-from services.orchestrator.verification.verdicts import EFFECTS, Verdict, Verify, least_certain, status_of
+from services.orchestrator.verification.verdicts import EFFECTS, Verdict, Verify
 
 Find = Callable[[str], Awaitable[Sequence[Evidence]]]
 """The best passages for a claim, noted as text that the run holds. Raises GroundworkError."""
@@ -35,10 +41,6 @@ _FOUND_PASSAGES = 3
 """Passages of such a search that the claim is judged against."""
 _LEAST_SEARCH_S = 3.0
 """Of the run's time: with less nothing is searched for any more."""
-_NEAR_CHARS = 200
-"""Between two passages of a document that belong together: one is context of the other."""
-_QUOTE_CHARS = 500
-_SCORES = {Verdict.SUPPORTED: 1.0, Verdict.SIMILAR_WORDING: 1.0, Verdict.PARTLY: 0.5}
 _NOTHING = Judgement(Verdict.NO_CLAIM, EFFECTS)
 
 
@@ -57,27 +59,6 @@ class AnswerCheck:
     """Raises BudgetSpent when no model may be asked any more."""
 
 
-@dataclass(frozen=True)
-class CheckedAnswer:
-    """An answer after its check; its marks and those of the verdicts are numbers of passages."""
-
-    text: str
-    verification: Verification | None
-    """None where nothing is claimed."""
-    evidence: Sequence[Evidence]
-    """With the passages that were found for single claims."""
-    spans: Mapping[tuple[int, str], tuple[int, int]] = field(default_factory=dict)
-    """By passage and claim: the words that decide."""
-
-
-@dataclass(frozen=True)
-class _Judged:
-    judgement: Judgement
-    source: Evidence | None
-    """The passage that decides."""
-    searched: bool = False
-
-
 class Checking:
     """The check of one answer. What was judged once is not judged again while its text and its citations stay the same."""
 
@@ -87,7 +68,7 @@ class Checking:
         self._journal = journal
         self.evidence = list(evidence)
         self._words = Judge(evidence, question)
-        self._known: dict[tuple[str, tuple[int, ...]], _Judged] = {}
+        self._known: dict[tuple[str, tuple[int, ...]], JudgedPlace] = {}
         self._said: dict[int, SentenceVerdict] = {}
         self._away: set[str] = set()
         self._latest = ""
@@ -143,9 +124,10 @@ class Checking:
         if all(each.judgement.verdict is Verdict.NO_CLAIM for each in judged.values()):
             mentions = {claim.sentence for claim in claims if self._words.is_mention(claim.text)}
             return CheckedAnswer(rewrite(text, claims, {}, mentions), None, self.evidence)
-        return self._consequences(text, claims, judged)
+        mentions = {claim.sentence for claim in claims if self._words.is_mention(claim.text)}
+        return take_consequences(text, claims, judged, self.evidence, self._check.verify, mentions)
 
-    async def _judge_all(self, claims: Sequence[Claim]) -> dict[int, _Judged]:
+    async def _judge_all(self, claims: Sequence[Claim]) -> dict[int, JudgedPlace]:
         """By position, each said as soon as it is known."""
         judged = {position: known for position, claim in enumerate(claims) if (known := self._settled(claim))}
         for position, each in judged.items():
@@ -160,9 +142,9 @@ class Checking:
             settled = each if action is None else self._compared_with_effects(action.kind)
             judged[position] = self._known[_key(claim)] = settled
             await self._say(position, claim, settled)
-        return {position: judged.get(position, _Judged(_NOTHING, None)) for position in range(len(claims))}
+        return {position: judged.get(position, JudgedPlace(_NOTHING, None)) for position in range(len(claims))}
 
-    def _settled(self, claim: Claim) -> _Judged | None:
+    def _settled(self, claim: Claim) -> JudgedPlace | None:
         """What needs no judge, or was judged before."""
         if (known := self._known.get(_key(claim))) is not None:
             return known
@@ -172,11 +154,11 @@ class Checking:
             if action.is_certain or not self.evidence or by_effects.judgement.verdict is Verdict.SUPPORTED:
                 return by_effects
         is_claim = self._words.is_claim(claim.text)
-        return None if is_claim and not claim.is_frame else _Judged(_NOTHING, None)
+        return None if is_claim and not claim.is_frame else JudgedPlace(_NOTHING, None)
 
-    def _compared_with_effects(self, kind: str) -> _Judged:
+    def _compared_with_effects(self, kind: str) -> JudgedPlace:
         verdict = happened(kind, self._check.effects())
-        return _Judged(Judgement(verdict, EFFECTS, is_action=True), None)
+        return JudgedPlace(Judgement(verdict, EFFECTS, is_action=True), None)
 
     def _judged_claim(self, claim: Claim) -> JudgedClaim:
         """Against what it cites and what belongs to that; one that cites nothing against all there is."""
@@ -184,13 +166,13 @@ class Checking:
         near = [
             number
             for number, each in enumerate(self.evidence)
-            if number not in cited and any(_is_near(each, self.evidence[other]) for other in cited)
+            if number not in cited and any(are_near(each, self.evidence[other]) for other in cited)
         ]
         return JudgedClaim(claim.text, [*cited, *near] or list(range(len(self.evidence))), claim.whole)
 
     async def _ask(
         self, claims: Mapping[int, JudgedClaim], *, searched: bool = False
-    ) -> AsyncGenerator[tuple[int, _Judged], None]:
+    ) -> AsyncGenerator[tuple[int, JudgedPlace], None]:
         """What the first judge that answers says; the others say what it leaves out."""
         passages = [JudgedPassage(each.text, each.document_name, each.heading_path) for each in self.evidence]
         left = dict(claims)
@@ -209,11 +191,11 @@ class Checking:
             except GroundworkError as error:
                 await self._say_away(error)
 
-    def _placed(self, judgement: Judgement, *, searched: bool) -> _Judged:
+    def _placed(self, judgement: Judgement, *, searched: bool) -> JudgedPlace:
         if judgement.is_action:
             return replace(self._compared_with_effects(""), searched=searched)
         source = None if judgement.passage is None else self.evidence[judgement.passage]
-        return _Judged(judgement, source, searched)
+        return JudgedPlace(judgement, source, searched)
 
     async def _say_away(self, error: GroundworkError) -> None:
         if error.reason not in self._away:
@@ -221,9 +203,9 @@ class Checking:
             note = Degradation("verify", error.reason, error.message)
             await self._journal.write(Thinking("verify", "Checking by another judge.", note))
 
-    async def _look_again(self, claims: Sequence[Claim], judged: Mapping[int, _Judged]) -> dict[int, _Judged]:
+    async def _look_again(self, claims: Sequence[Claim], judged: Mapping[int, JudgedPlace]) -> dict[int, JudgedPlace]:
         """The claims that are carried by other passages than those that they cite."""
-        open_claims = [position for position, each in judged.items() if _is_open(each)]
+        open_claims = [position for position, each in judged.items() if each.is_open]
         if not open_claims:
             return {}
         searched = await self._search([claims[position] for position in open_claims])
@@ -260,119 +242,14 @@ class Checking:
                     self.evidence.append(replace(hit, number=1 + max((e.number for e in self.evidence), default=0)))
         return len(wanted)
 
-    def _consequences(self, text: str, claims: Sequence[Claim], judged: Mapping[int, _Judged]) -> CheckedAnswer:
-        bad = {
-            claim.sentence
-            for position, claim in enumerate(claims)
-            if _is_open(judged[position])
-            or judged[position].judgement.verdict is Verdict.CONTRADICTED  # an action, too
-        }
-        removed = bad if self._check.verify is Verify.REMOVE else set()
-        marks = {position: self._marks(claim, judged[position]) for position, claim in enumerate(claims)}
-        rewritten = {claims[position].sentence for position, own in marks.items() if own != claims[position].numbers}
-        changed = {position: own for position, own in marks.items() if claims[position].sentence in rewritten}
-        mentions = {claim.sentence for claim in claims if self._words.is_mention(claim.text)}
-        verdicts = tuple(
-            replace(
-                self._verdict(claim, judged[position]), citations=marks[position], removed=claim.sentence in removed
-            )
-            for position, claim in enumerate(claims)
-        )
-        return CheckedAnswer(
-            rewrite(text, claims, changed, removed | mentions),
-            _verification(verdicts, claims, self._check.verify, len(removed)),
-            self.evidence,
-            self._spans(claims, judged),
-        )
-
-    def _marks(self, claim: Claim, judged: _Judged) -> tuple[int, ...]:
-        """What the claim may cite: nothing where it is not carried, and the passage that decides where it cites another."""
-        verdict, source = judged.judgement.verdict, judged.source
-        if verdict is Verdict.NO_CLAIM or (verdict is Verdict.PARTLY and claim.numbers):
-            return claim.numbers
-        if not verdict.is_good:
-            return ()
-        if source is None or any(_is_near(source, each) for each in self.evidence if each.number in claim.numbers):
-            return claim.numbers
-        return (source.number,)
-
-    def _spans(
-        self, claims: Sequence[Claim], judged: Mapping[int, _Judged]
-    ) -> Mapping[tuple[int, str], tuple[int, int]]:
-        return {
-            (each.source.number, claims[position].text): (each.judgement.start, each.judgement.end)
-            for position, each in judged.items()
-            if each.source is not None and each.judgement.end > each.judgement.start
-        }
-
-    async def _say(self, position: int, claim: Claim, judged: _Judged) -> None:
+    async def _say(self, position: int, claim: Claim, judged: JudgedPlace) -> None:
         if judged.judgement.verdict is Verdict.NO_CLAIM:
             return
-        verdict = self._verdict(claim, judged)
+        verdict = verdict_of(claim, judged)
         if self._said.get(position) != verdict:
             self._said[position] = verdict
             await self._journal.write(ClaimChecked(position, verdict))
 
-    def _verdict(self, claim: Claim, judged: _Judged) -> SentenceVerdict:
-        judgement = judged.judgement
-        score = _SCORES.get(judgement.verdict, 0.0) if judgement.probability is None else judgement.probability
-        return SentenceVerdict(
-            claim.text,
-            judgement.verdict,
-            claim.numbers,
-            round(score, 3),
-            is_action=judgement.is_action,
-            span=_span(judged),
-            probability=None if judgement.probability is None else round(judgement.probability, 3),
-            checked_by=None if judgement.verdict is Verdict.NO_CLAIM else judgement.checked_by,
-            searched=judged.searched,
-        )
-
 
 def _key(claim: Claim) -> tuple[str, tuple[int, ...]]:
     return claim.text, claim.numbers
-
-
-def _is_open(judged: _Judged) -> bool:
-    """Whether the claim is one about documents that is not carried."""
-    judgement = judged.judgement
-    return not (judgement.is_action or judgement.verdict is Verdict.NO_CLAIM or judgement.verdict.is_good)
-
-
-def _is_near(source: Evidence, other: Evidence) -> bool:
-    """Whether two passages are one, or stand beside each other."""
-    if source.document_id != other.document_id:
-        return False
-    gap = max(source.char_start, other.char_start) - min(source.char_end, other.char_end)
-    return source.chunk_id == other.chunk_id or (source.char_end > 0 and other.char_end > 0 and gap <= _NEAR_CHARS)
-
-
-def _span(judged: _Judged) -> DecidingSpan | None:
-    source, judgement = judged.source, judged.judgement
-    if source is None:
-        return None
-    text = source.text[judgement.start : judgement.end][:_QUOTE_CHARS]
-    return DecidingSpan(source.document_id, source.document_name, source.chunk_id, judgement.start, judgement.end, text)
-
-
-def _verification(
-    verdicts: Sequence[SentenceVerdict], claims: Sequence[Claim], verify: Verify, removed: int
-) -> Verification:
-    """Of an answer: shares are of its claims about documents, as they were written."""
-    about = [
-        (verdict, claim)
-        for verdict, claim in zip(verdicts, claims, strict=True)
-        if verdict.verdict != Verdict.NO_CLAIM and not verdict.is_action
-    ]
-    good = [(verdict, claim) for verdict, claim in about if Verdict(verdict.verdict).is_good]
-    cited = sum(len(claim.numbers) for _, claim in about)
-    kept = sum(number in verdict.citations for verdict, claim in good for number in claim.numbers)
-    return Verification(
-        tuple(verdicts),
-        citation_precision=kept / cited if cited else 0.0,
-        citation_coverage=len(good) / len(about) if about else 0.0,
-        support_status=status_of(verdicts),
-        checked_by=least_certain(verdicts),
-        verify=verify,
-        removed=removed,
-    )

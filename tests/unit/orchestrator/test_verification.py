@@ -13,8 +13,9 @@ from services.orchestrator.log.events import CheckedBy, ClaimChecked, Evidence, 
 from services.orchestrator.log.journal import Journal
 from services.orchestrator.models import RunKey
 from services.orchestrator.verification.actions import Effect, claimed_action
-from services.orchestrator.verification.checking import AnswerCheck, CheckedAnswer, Checking
+from services.orchestrator.verification.checking import AnswerCheck, Checking
 from services.orchestrator.verification.claims import split_claims
+from services.orchestrator.verification.consequences import CheckedAnswer
 from services.orchestrator.verification.judges import JudgedClaim, JudgedPassage, Judgement, WordJudge
 from services.orchestrator.verification.verdicts import Verdict, Verify
 from tests.unit.orchestrator.fakes import MemoryLog
