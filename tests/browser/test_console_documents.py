@@ -7,7 +7,7 @@ import pytest
 from groundwork.ingest.v1 import ingest_pb2
 from groundwork.orchestrator.v1 import orchestrator_pb2 as run_pb
 from groundwork.retriever.v1 import retriever_pb2
-from playwright.sync_api import Browser, Page, Route, expect
+from playwright.sync_api import Browser, Dialog, Page, Route, expect
 
 from kit.errors import Unavailable
 from tests.browser.test_console import Site, site
@@ -304,6 +304,29 @@ def test_right_to_left_words_begin_on_the_right(visit: Visit, site: Site) -> Non
     page.get_by_test_id("source").click()
     for selector in ("#passage-title", ".passage-text:not(.around)"):
         assert direction(page, selector) == ["rtl", "start"], selector
+
+
+def test_sharing_a_collection_asks_first(visit: Visit, site: Site) -> None:
+    put(site, ready(1, collection_id="recipes"))
+    page = visit.page
+    page.reload()
+    page.get_by_label("Collection", exact=True).select_option("recipes")
+    shared = page.get_by_test_id("shared")
+    asked: list[str] = []
+
+    def answer(dialog: Dialog) -> None:
+        asked.append(dialog.message)
+        dialog.accept() if len(asked) > 1 else dialog.dismiss()
+
+    page.on("dialog", answer)
+    shared.click()
+    expect(shared).not_to_be_checked()
+    shared.click()
+    expect(shared).to_be_checked()
+    assert all("reads all of its documents" in each for each in asked)
+    shared.click()  # taking it back needs no question
+    expect(shared).not_to_be_checked()
+    assert len(asked) == 2
 
 
 @pytest.mark.parametrize("width", [860, 960, 1280, 1600])

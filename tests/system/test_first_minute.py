@@ -23,7 +23,7 @@ GROUNDS = {
     "When will the Skylark S3 be launched?": ("14 November 2026", "meeting-notes-2026-06-03.txt"),
     "What does error code E14 mean?": ("iced up", "skylark-s2-manual.pdf"),
     "How much does Care Plus cost?": ("149 euros", "warranty-and-returns.docx"),
-    "Was kostet das Mittagessen in der Kantine?": ("4,20 Euro", "betriebsordnung-leipzig.md"),
+    "Was kostet ein Gericht für Gäste?": ("8,50 Euro", "betriebsordnung-leipzig.md"),
 }
 """Of each suggested question: words of the answer, and the document that it cites."""
 
@@ -83,6 +83,7 @@ def test_suggested_questions_are_answered_from_the_right_document(loaded: Ground
     words, name = GROUNDS[question]
     assert (told["status"], words in told["answer"]) == ("completed", True), told["answer"]
     assert name in {each["document_name"] for each in told["citations"]}
+    assert told["answer_status"] == "likely", told["answer_confidence"]
 
 
 @pytest.fixture(scope="module")
