@@ -81,6 +81,7 @@ lint: $(DEV) $(HELM) ## Check style, formatting, import rules, contracts, the ch
 	$(BIN)/buf breaking protos --against protos/released.binpb
 	scripts/gen --check
 	$(BIN)/python -m scripts.gen_events --check
+	$(BIN)/python -m scripts.gen_examples --check
 	$(BIN)/python -m scripts.gen_docs --check
 	$(BIN)/python -m scripts.gen_chart --check
 	$(BIN)/python -m scripts.gen_metrics --check
@@ -105,6 +106,7 @@ chaos: $(DEV) ## Kill, freeze, fill, damage and set the clock of a running syste
 gen: $(DEV) $(HELM) ## Generate the code of the contracts into gen/, the reference pages into docs/, the samples, and the users of NATS, dashboards and examples of the chart
 	scripts/gen
 	$(BIN)/python -m scripts.gen_events
+	$(BIN)/python -m scripts.gen_examples
 	$(BIN)/python -m scripts.gen_docs
 	$(BIN)/python -m scripts.gen_chart
 	$(BIN)/python -m scripts.gen_metrics

@@ -1,5 +1,6 @@
 """Every payload of the contract reaches clients, in the documented shape."""
 
+import json
 import re
 from pathlib import Path
 
@@ -11,12 +12,14 @@ from groundwork.ingest.v1 import ingest_pb2
 from groundwork.orchestrator.v1 import orchestrator_pb2 as pb
 from groundwork.retriever.v1 import retriever_pb2
 
+from scripts.gen_examples import page as with_examples
 from services.gateway.encoding import encode, enum_number
 from services.gateway.schemas.events import EVENT_MODELS
-from services.gateway.schemas.runs import AskedBudgets, ToolBudgets
+from services.gateway.schemas.runs import AskedBudgets, QaResponse, ToolBudgets
 from services.gateway.streams.events import run_event
 from tests.data.run_folds import CASES
 
+PAGE = Path(__file__).parents[3] / "docs" / "api.md"
 PAYLOADS = [field.name for field in pb.RunEvent.DESCRIPTOR.oneofs_by_name["payload"].fields]
 COMMON = {"run_id", "seq", "at", "step"}
 
@@ -143,7 +146,20 @@ def test_degradation_is_told_whole() -> None:
 
 
 def test_page_about_the_api_names_every_kind() -> None:
-    page = Path(__file__).parents[3] / "docs" / "api.md"
-    rows = re.findall(r"^\| (`[a-z_]+`(?:, `[a-z_]+`)*) \|", page.read_text("utf-8"), re.MULTILINE)
+    rows = re.findall(r"^\| (`[a-z_]+`(?:, `[a-z_]+`)*) \|", PAGE.read_text("utf-8"), re.MULTILINE)
     named = {kind for row in rows for kind in re.findall("[a-z_]+", row)}
     assert set(PAYLOADS) - named == set()
+
+
+def test_examples_of_the_page_are_what_is_sent_and_follow_the_schemas() -> None:
+    page = PAGE.read_text("utf-8")
+    assert with_examples(page) == page, "run make gen"
+    events = re.findall(r"^event: (\w+)\ndata: (.*)$", page, re.MULTILINE)
+    assert {kind for kind, _ in events} == set(PAYLOADS), "add the kind to scripts/run_example.json"
+    for kind, data in events:
+        assert set(json.loads(data)) == set(EVENT_MODELS[kind].model_validate_json(data).model_dump()), kind
+    (answer,) = re.findall(r"<!-- example answer -->\n```json\n(.*?)\n```", page, re.DOTALL)
+    response = QaResponse.model_validate_json(answer)
+    (cited,) = response.citations
+    assert cited.text[cited.quote_start : cited.quote_end] == "Fuel tank capacity: 900 litres."
+    assert [box.char_end for box in cited.bounding_boxes] == [cited.quote_end]
