@@ -3,11 +3,12 @@
 import html
 import io
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from markdown_it import MarkdownIt
 
+from kit.vocabulary.passages import ORIGIN_FIELDS
 from services.gateway.models import Json
 
 MARKDOWN, HTML, DOCX = "markdown", "html", "docx"
@@ -103,11 +104,22 @@ def _sources(answer: Json) -> list[tuple[str, str, str, str]]:
         (
             str(each["number"]),
             each["document_name"],
-            ", ".join([*each["heading_path"], *([f"page {each['page']}"] if each["page"] else [])]),
+            ", ".join(_place(each)),
             each["text"][each["quote_start"] : each["quote_end"]] or each["text"],
         )
         for each in answer["citations"]
     ]
+
+
+def _place(citation: Json) -> Iterator[str]:
+    """Its headings and page, and who wrote it, when, and its id, as far as that is known and not among the headings."""
+    yield from citation["heading_path"]
+    if citation["page"]:
+        yield f"page {citation['page']}"
+    for field in ORIGIN_FIELDS:
+        said = (citation.get("origin") or {}).get(field)
+        if said and said not in citation["heading_path"]:
+            yield f"{field.replace('_', ' ')}: {said}"
 
 
 def _table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -1,12 +1,27 @@
-"""A passage as a model is shown it. Every prompt and every observation of a tool shows passages by this function and no other."""
+"""A passage as a model is shown it. Every prompt and every observation of a tool shows passages by this module alone."""
 
 from dataclasses import asdict
+from typing import Protocol
 
-from kit.vocabulary.passages import place_of
-from services.orchestrator.log.events import Evidence
+from kit.vocabulary.passages import Placed, place_of
+from services.orchestrator.log.events import Evidence, Origin
+
+
+class Shown(Placed, Protocol):
+    """A passage with what is known of where it stands."""
+
+    @property
+    def text(self) -> str: ...
+    @property
+    def origin(self) -> Origin | None: ...
 
 
 def source_block(source: Evidence) -> str:
+    """The passage under the number by which an answer cites it."""
+    return passage_block(source.number, source)
+
+
+def passage_block(number: int, passage: Shown) -> str:
     """The number of the passage, the line that says where it stands, and below it the text."""
-    origin = asdict(source.origin) if source.origin else {}
-    return f"[{source.number}] ({place_of(source, origin)})\n{source.text}"
+    origin = asdict(passage.origin) if passage.origin else {}
+    return f"[{number}] ({place_of(passage, origin)})\n{passage.text}"

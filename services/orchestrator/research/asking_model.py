@@ -4,6 +4,7 @@ round has found little. Each is one call with a JSON schema; whatever goes wrong
 import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import aclosing
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -23,6 +24,7 @@ from services.orchestrator.answering.blocks import read_object, violation
 from services.orchestrator.log.events import Coverage, Evidence, MetadataValues, PartState, SearchFilter
 from services.orchestrator.models import Turn
 from services.orchestrator.prompts.messages import alternating
+from services.orchestrator.prompts.passages import source_block
 from services.orchestrator.research.models import PlannedSearch, Purpose, ResearchPlan
 from services.orchestrator.research.planning import CHANNEL, different
 
@@ -125,7 +127,7 @@ async def refine_by_model(
 ) -> list[PlannedSearch]:
     """Queries for what is missing, and a passage as it might answer (HyDE). Raises NoPlan, ModelUnavailable or ModelRejected."""
     missing = [part.text for part in coverage.parts if part.state is not PartState.FOUND]
-    passages = "\n".join(f"- {each.document_name}: {each.text[:_SHOWN_CHARS]}" for each in evidence[:5])
+    passages = "\n".join(source_block(replace(each, text=each.text[:_SHOWN_CHARS])) for each in evidence[:5])
     tried = "; ".join(each.text for each in before)
     asked = f"Question: {question}\nMissing: {'; '.join(missing)}\nAlready searched: {tried}\nPassages:\n{passages}"
     refined = await _filled(model, REFINE_SCHEMA, _REFINE, asked)

@@ -174,7 +174,10 @@ class Checking:
         self, claims: Mapping[int, JudgedClaim], *, searched: bool = False
     ) -> AsyncGenerator[tuple[int, JudgedPlace], None]:
         """What the first judge that answers says; the others say what it leaves out."""
-        passages = [JudgedPassage(each.text, each.document_name, each.heading_path) for each in self.evidence]
+        passages = [
+            JudgedPassage(each.text, each.document_name, each.heading_path, each.page, each.origin)
+            for each in self.evidence
+        ]
         left = dict(claims)
         for judge in self._check.judges:
             if not left:

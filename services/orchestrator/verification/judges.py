@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from kit.grounding import SUPPORT_THRESHOLD, Judge
-from services.orchestrator.log.events import CheckedBy
+from services.orchestrator.log.events import CheckedBy, Origin
 from services.orchestrator.verification.verdicts import WORDS, Verdict, supporting
 
 
@@ -16,6 +16,9 @@ class JudgedPassage:
     text: str
     document_name: str = ""
     heading_path: Sequence[str] = ()
+    page: int = 0
+    """1-based; 0 where there are none."""
+    origin: Origin | None = None
 
     @property
     def heading(self) -> str:

@@ -25,6 +25,7 @@ from services.orchestrator.answering.quotes import closest_words
 from services.orchestrator.log.events import CheckedBy
 from services.orchestrator.prompts import rules
 from services.orchestrator.prompts.fitting import fit
+from services.orchestrator.prompts.passages import passage_block
 from services.orchestrator.verification.judges import JudgedClaim, JudgedPassage, Judgement
 from services.orchestrator.verification.verdicts import Verdict
 
@@ -118,7 +119,7 @@ class ModelJudge:
             [ChatMessage("system", rules.JUDGE), ChatMessage("user", question)],
             self._model,
             _TOKENS_AROUND + _TOKENS_OF_A_CLAIM * len(claims),
-            sources=[_block(number, passages[number]) for number in order],
+            sources=[passage_block(number + 1, passages[number]) for number in order],
             render=partial(_asked, question, claims),
             operation=Operation.VERIFY,
         )
@@ -194,10 +195,6 @@ def _judgement(
     passage = said.passage if 0 <= said.passage < len(passages) else claim.passages[0]
     start, end = closest_words(passages[passage].text, said.quote or claim.text)
     return Judgement(verdict, checked_by, None, passage, start, end)
-
-
-def _block(number: int, passage: JudgedPassage) -> str:
-    return f"[{number + 1}] ({passage.heading})\n{passage.text}"
 
 
 def _asked(question: str, claims: Sequence[JudgedClaim], blocks: Sequence[str]) -> str:

@@ -22,6 +22,7 @@ CITATIONS = [
         "document_name": "c.md",
         "heading_path": [],
         "page": None,
+        "origin": {"channel": "", "author": "Ann", "date": "2026-01-15T09:30:00Z", "message_id": "17"},
         "text": "In 1889.",
         "quote_start": 0,
         "quote_end": 0,
@@ -36,6 +37,7 @@ def test_markdown_has_text_coverage_and_sources() -> None:
     text = render(RUN, MARKDOWN).decode()
     assert text.startswith("# Who built the tower?\n\nEdda built it. [1]")
     assert "| cost | not found |" in text
+    assert "| 2 | c.md | author: Ann, date: 2026-01-15T09:30:00Z, message id: 17 | In 1889. |" in text
     assert "| 1 | a\\|b.md | Tower, page 3 | Edda built it. |" in text
 
 

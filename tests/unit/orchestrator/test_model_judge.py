@@ -72,7 +72,7 @@ async def test_model_is_asked_once_for_all_claims_as_the_operation_verify() -> N
     assert request.schema is not None
     prompt = request.messages[-1].content
     for words in (
-        "[1] (tower.txt › History)",
+        "[1] (tower.txt; History)",
         "[2] (bridge.txt)",
         "1. The tower was",
         "2. The bridge was",

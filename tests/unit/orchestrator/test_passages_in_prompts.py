@@ -14,14 +14,17 @@ from services.orchestrator.adapters.tools import _outcome
 from services.orchestrator.answering.blocks import fill_in
 from services.orchestrator.answering.drafting import Drafter
 from services.orchestrator.answering.generation import Generator, Listener
-from services.orchestrator.log.events import Budgets, Evidence, Origin, Retrieval, RunMode, RunStatus
+from services.orchestrator.log.events import Budgets, Coverage, Evidence, Origin, Retrieval, RunMode, RunStatus
 from services.orchestrator.log.journal import Journal
 from services.orchestrator.models import RunRecord, RunRequest, SearchQuery, Turn
 from services.orchestrator.modes.tool_answers import ChatLimits
+from services.orchestrator.research.asking_model import refine_by_model
 from services.orchestrator.steps.effects import ToolOutcome
 from services.orchestrator.steps.usage import Metered
 from services.orchestrator.toolloop.evidence import EvidenceBook
 from services.orchestrator.toolloop.observations import of_outcome
+from services.orchestrator.verification.judges import JudgedClaim, JudgedPassage
+from services.orchestrator.verification.model_judge import ModelJudge
 from services.tools.adapters.wire import encode_outcome
 from services.tools.models import ToolOutcome as OutcomeOfTool
 from services.tools.models import ToolOutput
@@ -145,6 +148,22 @@ async def test_chat_whose_model_calls_no_tools() -> None:
     chat = Chatting(model, FakeTools([SEARCH], found), QUESTION, limits=ChatLimits(tool_calling=False))
     await chat.run()
     assert_placed(prompts_of(model.requests))
+
+
+async def test_the_judge_of_claims() -> None:
+    model = FakeModel(['{"verdicts": []}'])
+    passages = [
+        JudgedPassage(each.text, each.document_name, each.heading_path, each.page, each.origin) for each in EVIDENCE
+    ]
+    with pytest.raises(ModelUnavailable):  # it has not judged the claim
+        _ = [each async for each in ModelJudge(model).judge(QUESTION, [JudgedClaim(ANSWER, [0])], passages)]
+    assert_placed(model.prompts)
+
+
+async def test_the_refinement_of_a_search() -> None:
+    model = FakeModel(['{"queries": ["tank of the Petrel"]}'])
+    await refine_by_model(model, QUESTION, Coverage((), 0.0), EVIDENCE, ())
+    assert_placed(model.prompts)
 
 
 @pytest.fixture
