@@ -26,14 +26,14 @@ async def ranked(index: LexicalIndex) -> list[list[tuple[str, float]]]:
 
 
 async def test_other_collections_change_no_rank(tmp_path: Path) -> None:
-    """The others have the words that are rare here, and are as long: the mean length is still that of the index."""
+    """The others have the words that are rare here, and are shorter."""
     async with tantivy(tmp_path) as index:
         await store(index, RevisionKey("local", "d1", "r1"), TEXTS, collection_id="here", language="en")
         alone = await ranked(index)
-        others = [f"the pump of house {n} was painted" for n in range(200)]
+        others = [f"pump {n} painted" for n in range(200)]
         await store(index, RevisionKey("local", "d2", "r2"), others, collection_id="there", language="en")
         await store(index, RevisionKey("rival", "d3", "r3"), others, collection_id="here", language="en")
         beside = await ranked(index)
     for before, now in zip(alone, beside, strict=True):
         assert [chunk_id for chunk_id, _ in now] == [chunk_id for chunk_id, _ in before]
-        assert [score for _, score in now] == pytest.approx([score for _, score in before], rel=0.1)
+        assert [score for _, score in now] == pytest.approx([score for _, score in before])

@@ -19,7 +19,8 @@ from services.retriever.adapters.damaged_folder import environment_problem, is_l
 from services.retriever.adapters.engine_thread import EngineThread
 from services.retriever.adapters.group_commit import IN_PROCESS, GroupCommit
 from services.retriever.adapters.tantivy.files import problem_of
-from services.retriever.adapters.tantivy.query import EXACT, KEY, TEXT, TITLE, QueryBuilder, key_term
+from services.retriever.adapters.tantivy.query import EXACT, KEY, LENGTHS, TEXT, TITLE, Compiled, QueryBuilder, key_term
+from services.retriever.adapters.tantivy.scoring import kept_terms, scorer
 from services.retriever.analysis.analyser import Analysis
 from services.retriever.errors import IndexUnavailable
 from services.retriever.indexes import filters
@@ -28,12 +29,14 @@ from services.retriever.indexes.filters import AnyOf
 from services.retriever.indexes.stored_chunk import Candidate, StoredChunk
 from services.retriever.models import IndexBatch, IndexedChunk, LexicalQuery, RevisionKey, SearchScope, WriteKey
 
-_FORMAT = "v6"
+_FORMAT = "v7"
 """Folder of this schema and analysis. Change it with either: the index is then filled again from the dense one."""
-_EARLIER_FORMATS = "v[1-5]*"
+_EARLIER_FORMATS = "v[1-6]*"
 """Folders of formats before, and what was set aside of them."""
 _LOCK = ".tantivy-writer.lock"
 _STORED = "stored"
+_TERMS = "terms"
+"""Those of the fields that are scored, for the score of what was found."""
 _ORDINAL = "ordinal"
 _DOCUMENTS_PER_CALL = 32
 
@@ -225,7 +228,11 @@ class TantivyIndex:
     def _search_text(self, clauses: Sequence[filters.Clause], query: LexicalQuery, limit: int) -> list[Candidate]:
         searcher = self._index.searcher()
         compiled = self._queries.search(searcher, clauses, query)
-        return [] if compiled is None else _hits(searcher, compiled, limit)
+        if compiled is None:
+            return []
+        if not compiled.sought:
+            return _hits(searcher, compiled.query, limit)
+        return _scored_hits(searcher, compiled, limit)
 
     def _search(self, query: Any, limit: int) -> list[Candidate]:
         return _hits(self._index.searcher(), query, limit)
@@ -244,6 +251,16 @@ def _hits(searcher: Any, query: Any, limit: int) -> list[Candidate]:
     return [Candidate(decode(searcher.doc(address).get_first(_STORED).decode()), score) for score, address in hits]
 
 
+def _scored_hits(searcher: Any, compiled: Compiled, limit: int) -> list[Candidate]:
+    score = scorer(list(LENGTHS), compiled.sought, compiled.mean_lengths)
+    found = []
+    for _, address in searcher.search(compiled.query, limit, count=False).hits:
+        document = searcher.doc(address)
+        stored = decode(document.get_first(_STORED).decode())
+        found.append(Candidate(stored, score(document.get_first(_TERMS).decode())))
+    return sorted(found, key=lambda candidate: -candidate.score)
+
+
 def _make_schema() -> Any:
     """Few fields: for each one tantivy builds a dictionary, with a cache of 20 000 nodes, at each commit and each merge. So
     all exact-match fields share one, whose terms name theirs, and numbers are columns without a dictionary."""
@@ -254,7 +271,10 @@ def _make_schema() -> Any:
     builder.add_text_field(EXACT, tokenizer_name="whitespace", index_option="position")
     for field in filters.NUMERIC_FIELDS:
         builder.add_integer_field(field, indexed=False, fast=True)
-    builder.add_bytes_field(_STORED, stored=True, indexed=False)
+    for column in LENGTHS.values():
+        builder.add_integer_field(column, indexed=False, fast=True)
+    for field in (_TERMS, _STORED):
+        builder.add_bytes_field(field, stored=True, indexed=False)
     return builder.build()
 
 
@@ -265,8 +285,11 @@ def _document(key: WriteKey, item: IndexedChunk, analysis: Analysis) -> Any:
             document.add_text(KEY, key_term(field, value))
     document.add_text(KEY, key_term(_ORDINAL, str(item.chunk.ordinal)))
     title, language = " ".join((item.chunk.document_name, *item.chunk.heading_path)), item.chunk.language
-    document.add_text(TEXT, " ".join(analysis.terms(item.embedded_text, language)))
-    document.add_text(TITLE, " ".join(analysis.terms(title, language)))
+    terms = {TEXT: analysis.terms(item.embedded_text, language), TITLE: analysis.terms(title, language)}
+    for field, column in LENGTHS.items():
+        document.add_text(field, " ".join(terms[field]))
+        document.add_integer(column, len(terms[field]))
+    document.add_bytes(_TERMS, kept_terms(terms[field] for field in LENGTHS).encode())
     document.add_text(EXACT, " ".join(phrase_tokens(citable_text(item.chunk))))
     for field, number in filters.chunk_numbers(item.chunk).items():
         document.add_integer(field, number)

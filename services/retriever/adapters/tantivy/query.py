@@ -9,12 +9,13 @@ rare as the commonest of them, like synonyms in Lucene: else the one chunk of an
 have the rarest term of all and come first.
 """
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import tantivy
 
 from kit.language.phrases import phrase_tokens
+from services.retriever.adapters.tantivy.scoring import Sought
 from services.retriever.adapters.tantivy.statistics import TermStatistics
 from services.retriever.analysis.analyser import Analysis
 from services.retriever.analysis.bm25 import PHRASE_BOOST, TITLE_BOOST
@@ -27,6 +28,8 @@ TEXT = "text"
 TITLE = "title"
 EXACT = "exact"
 """What is cited, folded but not stemmed: where phrases that must be there are looked for."""
+LENGTHS = {TEXT: "text_length", TITLE: "title_length"}
+"""Columns of how many terms a chunk has in each field that is scored."""
 _SEPARATOR = "\x1e"
 _MAX_TERMS_JOINED = 32
 """Values of a clause that are looked up one by one, which visits only what the rest of the query finds. A set of terms makes a
@@ -37,6 +40,15 @@ it is as fast."""
 def key_term(field: str, value: str) -> str:
     """The term of KEY that says that `field` has `value`."""
     return f"{field}{_SEPARATOR}{value}"
+
+
+class Compiled(NamedTuple):
+    """A query, what the score of what it finds is made of, and the mean length of each field; without `sought` the score is the
+    engine's."""
+
+    query: Any
+    sought: Sequence[Sought]
+    mean_lengths: Mapping[str, float]
 
 
 class QueryBuilder:
@@ -50,18 +62,19 @@ class QueryBuilder:
         """Documents for which all clauses hold, all with score 0."""
         return tantivy.Query.boolean_query([self._must(clause) for clause in clauses])
 
-    def search(self, searcher: Any, clauses: Sequence[Clause], query: LexicalQuery) -> Any | None:
+    def search(self, searcher: Any, clauses: Sequence[Clause], query: LexicalQuery) -> "Compiled | None":
         """Documents in scope that have all phrases and share a term with the text, scored by BM25: a term counts by how rare
         it is. Without a text those that have the phrases; None when there is neither a term nor a phrase."""
         phrases = [self._exact(words) for phrase in query.must_phrases if (words := phrase_tokens(phrase))]
-        wanted = self._words(TermStatistics(searcher, self._schema, self._corpus(clauses)), query)
-        if not wanted and not phrases:
+        statistics = TermStatistics(searcher, self._schema, self._corpus(clauses))
+        sought = list(self._sought(statistics, query))
+        if not sought and not phrases:
             return None
         parts = [*(self._must(clause) for clause in clauses), *((tantivy.Occur.Must, phrase) for phrase in phrases)]
-        if wanted:
-            should = tantivy.Query.boolean_query([(tantivy.Occur.Should, term) for term in wanted])
-            parts.append((tantivy.Occur.Should if phrases else tantivy.Occur.Must, should))
-        return tantivy.Query.boolean_query(parts)
+        if sought:
+            terms = [(tantivy.Occur.Should, self._by_engine(statistics, each)) for each in sought]
+            parts.append((tantivy.Occur.Should if phrases else tantivy.Occur.Must, tantivy.Query.boolean_query(terms)))
+        return Compiled(tantivy.Query.boolean_query(parts), [] if phrases else sought, statistics.mean_lengths(LENGTHS))
 
     def _must(self, clause: Clause) -> tuple[Any, Any]:
         if isinstance(clause, AnyOf):
@@ -92,24 +105,21 @@ class QueryBuilder:
         """Where words are counted: in the collections, whatever else narrows a search."""
         return self.matching([clause for clause in clauses if clause.field in (TENANT, COLLECTION)])
 
-    def _words(self, statistics: TermStatistics, query: LexicalQuery) -> list[Any]:
-        words = self._analysis.query_terms(query.text, query.languages)
-        fields = ((TEXT, 1.0), (TITLE, TITLE_BOOST))
-        terms = [
-            part for terms in words for field, boost in fields for part in self._word(statistics, field, terms, boost)
-        ]
-        return [*terms, *self._phrases(statistics, query)]
-
-    def _word(self, statistics: TermStatistics, field: str, terms: Sequence[str], boost: float) -> Iterator[Any]:
-        """Its terms in one field, each with the weight that makes it count as rare as the commonest of them."""
-        if weight := statistics.weight(field, terms):
-            for term in terms:
-                found = tantivy.Query.term_query(self._schema, field, term)
-                yield tantivy.Query.boost_query(found, boost * weight / statistics.engine_weight(field, term))
-
-    def _phrases(self, statistics: TermStatistics, query: LexicalQuery) -> Iterator[Any]:
+    def _sought(self, statistics: TermStatistics, query: LexicalQuery) -> Iterator[Sought]:
+        """Each term in both fields, with the weight of the commonest of its word, and quoted phrases."""
+        for terms in self._analysis.query_terms(query.text, query.languages):
+            for field, boost in ((TEXT, 1.0), (TITLE, TITLE_BOOST)):
+                if weight := statistics.weight(field, terms):
+                    yield from (Sought(field, [term], boost * weight) for term in terms)
         for terms in self._analysis.quoted_terms(query.text, query.languages):
-            weight = sum(statistics.weight(TEXT, [term]) for term in terms)
-            by_itself = sum(statistics.engine_weight(TEXT, term) for term in terms)
-            phrase = tantivy.Query.phrase_query(self._schema, TEXT, [*terms])
-            yield tantivy.Query.boost_query(phrase, PHRASE_BOOST * weight / by_itself)
+            yield Sought(TEXT, terms, PHRASE_BOOST * sum(statistics.weight(TEXT, [term]) for term in terms))
+
+    def _by_engine(self, statistics: TermStatistics, sought: Sought) -> Any:
+        """A query that the engine gives this weight."""
+        field, terms, weight = sought
+        by_itself = sum(statistics.engine_weight(field, term) for term in terms)
+        if len(terms) == 1:
+            found = tantivy.Query.term_query(self._schema, field, terms[0])
+        else:
+            found = tantivy.Query.phrase_query(self._schema, field, list(terms))
+        return tantivy.Query.boost_query(found, weight / by_itself)

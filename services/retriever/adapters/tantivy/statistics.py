@@ -2,7 +2,7 @@
 same collection would rank in another way beside other ones; its weights are corrected by these."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -29,6 +29,12 @@ class TermStatistics:
     @cached_property
     def _chunks(self) -> int:
         return self._count(self._corpus)
+
+    def mean_lengths(self, lengths: Mapping[str, str]) -> dict[str, float]:
+        """Of each field, whose lengths lie in a column, in terms."""
+        wanted = {field: {"avg": {"field": column}} for field, column in lengths.items()}
+        found = self._searcher.aggregate(self._corpus, wanted)
+        return {field: float(found[field]["value"] or 0.0) for field in lengths}
 
     def _frequency(self, field: str, term: str) -> int:
         frequency = int(self._searcher.doc_freq(field, term))
