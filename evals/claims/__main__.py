@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import json
 import os
 import random
 import statistics
@@ -38,6 +39,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.answers:
         name, by_answers = asyncio.run(_by_answers(sets))
         sys.stdout.write(render({name: by_answers}, ()))
+        if endpoint := Endpoint.from_environment():
+            sys.stdout.write(f"\nFor GROUNDWORK_VERIFY_FIGURES_FILE:\n{published(endpoint.model, by_answers)}\n")
         passed = [figures(judged).false_that_pass or 0.0 for judged in by_answers.values()]
         return UNDER_THRESHOLD if max(passed) > options.most_passed else 0
     with running_system() as system:
@@ -97,6 +100,15 @@ async def _judged(
         sys.stderr.write(f"judged {name}\n")
     seconds = await answer_seconds(system, [claim for claims in sets.values() for claim in claims[:100]], _SENTENCES)
     return judge, {WORDS: by_words, judge: learned}, seconds
+
+
+def published(model: str, by_set: Mapping[str, Sequence[Judged]]) -> str:
+    """The figures of a model over all sets, as the setting wants them."""
+    over_all = [each for judged in by_set.values() for each in judged]
+    found = figures(over_all)
+    shares = {"false_passed": found.false_that_pass or 0.0, "true_failed": found.true_that_fail or 0.0}
+    rounded = {name: round(share, 3) for name, share in shares.items()}
+    return json.dumps({f"model/{model}": {**rounded, "claims": len(over_all)}})
 
 
 def render(by_judge: Mapping[str, Mapping[str, Sequence[Judged]]], seconds: Sequence[float]) -> str:

@@ -196,7 +196,9 @@ async def _modes(
     agents = discover_agents(settings.agents_folders)
     threads = Threads(memory, sources, turns=settings.history_turns)
     learned = ModelServerJudge(reranker, timeout_s=settings.verify_timeout_s)
-    by_model = ModelJudge(metered, models.held, timeout_s=settings.verify_model_timeout_s)
+    by_model = ModelJudge(
+        metered, models.held, timeout_s=settings.verify_model_timeout_s, figures=settings.measured_judges()
+    )
     checks = Checks(_judges(settings, by_model, learned), Verify(settings.verify), searcher, sources)
     return discover_modes(
         ModeServices(searcher, tools, sources, threads, metered, drafter, agents, scorer, models.held, checks), settings

@@ -20,6 +20,8 @@ from kit.llm.providers import (
 )
 from kit.network.egress import parse_networks
 from kit.process.settings import Folders, MessageStoreSettings, SigningServiceSettings
+from services.orchestrator.log.events import CheckedBy
+from services.orchestrator.verification.verdicts import measured_judges
 
 
 class OrchestratorSettings(MessageStoreSettings, SigningServiceSettings):
@@ -181,6 +183,10 @@ class OrchestratorSettings(MessageStoreSettings, SigningServiceSettings):
     is one, and should it fail the judge of the model server. `learned`: that judge alone. `words`: the share of words in common,
     which is often wrong; the others come down to it, too, when nothing else answers."""
 
+    verify_figures_file: Path | None = None
+    """File with how often language models are wrong as judges, as `make eval ARGS="claims --answers"` prints it. An answer is said
+    to be carried by its sources without a reservation only where its judge has such figures, and they are small enough."""
+
     verify_timeout_s: float = Field(default=10.0, gt=0)
     """Longest wait for the judge of the model server. It reads five unknown passages in 0.2 to 1 s."""
 
@@ -221,6 +227,13 @@ class OrchestratorSettings(MessageStoreSettings, SigningServiceSettings):
             preset_named(value)
         return value
 
+    @field_validator("verify_figures_file")
+    @classmethod
+    def _holds_figures(cls, value: Path | None) -> Path | None:
+        if value is not None:
+            _judges_of(value)
+        return value
+
     @field_validator("llm_tokenizer_file")
     @classmethod
     def _is_tokenizer(cls, value: Path | None) -> Path | None:
@@ -228,7 +241,7 @@ class OrchestratorSettings(MessageStoreSettings, SigningServiceSettings):
             check_tokenizer_file(value)
         return value
 
-    @field_validator("llm_base_url", "llm_tokenizer_file", mode="before")
+    @field_validator("llm_base_url", "llm_tokenizer_file", "verify_figures_file", mode="before")
     @classmethod
     def _empty_is_not_set(cls, value: object) -> object:
         return None if isinstance(value, str) and not value.strip() else value
@@ -276,6 +289,10 @@ class OrchestratorSettings(MessageStoreSettings, SigningServiceSettings):
         """Seconds for which a question to a person stands: a run must not outlive its log while it waits."""
         return min(self.approval_expiry_s, self.run_retention_days * 86_400.0 / 2)
 
+    def measured_judges(self) -> Mapping[str, CheckedBy]:
+        """The models whose error as a judge was measured."""
+        return _judges_of(self.verify_figures_file) if self.verify_figures_file else {}
+
     def model_catalog(self) -> Catalog | None:
         """All providers and what each operation asks; None where there is no model."""
         prices = (self.llm_prompt_usd_per_million_tokens, self.llm_completion_usd_per_million_tokens)
@@ -322,6 +339,13 @@ def _catalog(
             raise ValueError("there is no provider; set GROUNDWORK_LLM_PROVIDERS")
         return None
     return make_catalog(providers, operations_json)
+
+
+def _judges_of(path: Path) -> Mapping[str, CheckedBy]:
+    try:
+        return measured_judges(path.read_text("utf-8"))
+    except OSError as error:
+        raise ValueError(f"it cannot be read ({error.strerror})") from None
 
 
 def _providers_of(path: Path) -> Mapping[str, Provider]:

@@ -1,6 +1,7 @@
 """What is said of a claim and of an answer as a whole."""
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 
 from services.orchestrator.log.events import CheckedBy, SentenceVerdict, SupportStatus
@@ -43,6 +44,24 @@ EFFECTS = CheckedBy("effects", measured=True)
 """Compared with what the run has done."""
 WORDS = CheckedBy("words")
 """The share of words in common: the last resort."""
+
+
+_MOST_FALSE_PASSED = _MOST_TRUE_FAILED = 0.15
+"""From these shares down the error of a judge is small enough."""
+
+
+def measured_judges(text: str) -> Mapping[str, CheckedBy]:
+    """Judges whose error was measured, of a JSON object by name: `{"model/x": {"false_passed": 0.03, "true_failed": 0.06,
+    "claims": 210}}`. Raises ValueError."""
+    try:
+        return {name: _measured(name, **figures) for name, figures in json.loads(text).items()}
+    except (TypeError, AttributeError) as error:
+        raise ValueError("it is no JSON object of judges, each with false_passed, true_failed and claims") from error
+
+
+def _measured(name: str, *, false_passed: float, true_failed: float, claims: int) -> CheckedBy:
+    is_small = false_passed <= _MOST_FALSE_PASSED and true_failed <= _MOST_TRUE_FAILED
+    return CheckedBy(name, is_small and claims > 0, false_passed, true_failed, claims)
 
 
 def supporting(checked_by: CheckedBy) -> Verdict:
