@@ -5,11 +5,13 @@ A file without a manifest is one that was not finished. Parts and manifest are p
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import io
 import json
 import os
 import tarfile
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -44,7 +46,7 @@ class StreamEntry:
 
 @dataclass(frozen=True)
 class FolderEntry:
-    """A folder of the data directory in a backup, as a tar of its files."""
+    """A folder of the data directory in a backup, as a compressed tar of its files."""
 
     name: str
     parts: int
@@ -95,9 +97,13 @@ class ArchiveWriter:
         return entry
 
     def add_folder(self, folder: Path) -> FolderEntry:
-        """All files of a folder that nobody writes to."""
+        """All files of a folder that nobody writes to. Compressed: an index keeps much room that it has not filled."""
         name = folder.name
-        with io.BufferedWriter(_Parts(self, name), PART_BYTES) as out, tarfile.open(fileobj=out, mode="w|") as tar:
+        with (
+            io.BufferedWriter(_Parts(self, name), PART_BYTES) as out,
+            gzip.GzipFile(fileobj=out, mode="wb", compresslevel=1) as compressed,
+            tarfile.open(fileobj=compressed, mode="w|") as tar,
+        ):
             tar.add(folder, arcname=".")
         entry = FolderEntry(name, self._parts, self._size_bytes, self._digest.hexdigest())
         self._digest, self._parts, self._size_bytes = hashlib.sha256(), 0, 0
@@ -155,9 +161,13 @@ class Archive:
         """Writes the files of a folder below `to`. Raises BackupUnusable."""
         parts = _PartReader(self, entry)
         try:
-            with io.BufferedReader(parts, PART_BYTES) as source, tarfile.open(fileobj=source, mode="r|") as tar:
+            with (
+                io.BufferedReader(parts, PART_BYTES) as source,
+                gzip.GzipFile(fileobj=source, mode="rb") as expanded,
+                tarfile.open(fileobj=expanded, mode="r|") as tar,
+            ):
                 tar.extractall(to, filter="data")
-        except tarfile.TarError as error:
+        except (tarfile.TarError, gzip.BadGzipFile, EOFError, zlib.error) as error:
             raise BackupUnusable(f"The backup is damaged: its folder {entry.name} cannot be read ({error})") from error
 
 
