@@ -153,9 +153,6 @@ class Judge:
         alike = [unit for unit in closest if most >= _CLOSE * len(self._terms(unit).content)]
         return bool(alike) and all(is_negated(unit) for unit in alike) and not is_negated(sentence, loosely=True)
 
-    def supports(self, sentence: str, numbers: Sequence[int]) -> bool:
-        return self.score(sentence, numbers) >= SUPPORT_THRESHOLD
-
     def closest(self, sentence: str, number: int) -> tuple[str, float]:
         """The sentence of the source that shares most of its words, and which share of them; nothing and 0 where there is none."""
         unit, share = self._closest(sentence, number)

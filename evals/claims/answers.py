@@ -1,5 +1,6 @@
 """Claims as the product judges them: through the running system, each as the answer of a scripted model. The judge is the model of
-EVAL_OPENAI_BASE_URL; without it one that is told what is true, so that only what happens to claims on their way is measured."""
+EVAL_OPENAI_BASE_URL; without it one that is told what is true, so that only what happens to claims on their way is measured.
+GROUNDWORK_VERIFY_JUDGE names another."""
 
 import json
 import os
@@ -51,7 +52,8 @@ async def judge_by_answers(claims: Sequence[LabelledClaim], endpoint: Endpoint |
             async with Gateway.open(system.url) as gateway:
                 documents = await _indexed(gateway, claims)
                 judged = [await _judged(gateway, claim, documents[_name(claim)]) for claim in claims]
-    return endpoint.model if endpoint else RIGHT, judged
+    by_setting = os.environ.get("GROUNDWORK_VERIFY_JUDGE", "auto")
+    return (endpoint.model if endpoint else RIGHT) if by_setting == "auto" else by_setting, judged
 
 
 def _settings(base_url: str, endpoint: Endpoint | None) -> Mapping[str, str]:
