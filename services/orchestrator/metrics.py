@@ -28,6 +28,13 @@ STEP_SECONDS = Histogram(
     ["step"],
     buckets=(0.005, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60),
 )
+CITATIONS = Histogram(
+    "groundwork_citation_share",
+    "Of checked answers: precision is the share of citations that carry their claim, recall of claims that their own "
+    "citations carry, coverage of claims that any passage carries.",
+    ["mode", "share"],
+    buckets=(0.0, 0.25, 0.5, 0.75, 0.9, 1.0),
+)
 RUNS_IN_HAND = Gauge("groundwork_runs_in_hand", "Runs that this process works on.")
 RUNS_WAITING = Gauge(
     "groundwork_runs_waiting",

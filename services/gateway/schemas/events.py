@@ -269,6 +269,9 @@ class Verification(BaseModel):
         description="What becomes of a claim that is not supported: `mark`, `remove` or `off`; off: nothing was checked."
     )
     removed: int = Field(description="Sentences that were left out of the answer.")
+    citation_recall: float | None = Field(
+        description="Share of claims that are carried by the citations they were written with, 0 to 1 (citation recall: Gao et al., arXiv:2305.14627). citation_coverage counts also those for which another passage was found."
+    )
 
 
 class StepUsage(BaseModel):
@@ -396,6 +399,9 @@ class VerificationEvent(Event):
         description="What becomes of a claim that is not supported: `mark`, `remove` or `off`; off: nothing was checked."
     )
     removed: int = Field(description="Sentences that were left out of the answer.")
+    citation_recall: float | None = Field(
+        description="Share of claims that are carried by the citations they were written with, 0 to 1 (citation recall: Gao et al., arXiv:2305.14627). citation_coverage counts also those for which another passage was found."
+    )
 
 
 class AnswerEvent(Event):
@@ -409,7 +415,7 @@ class AnswerEvent(Event):
     method: str = Field(description="`model` or `extractive`.")
     block: dict[str, Any] | None = Field(description="A structured block, when the agent makes one.")
     answer_confidence: float | None = Field(
-        description="Calibrated probability that the text answers the question, 0 to 1; of a refusal, that an answer stands in the closest passages. Null where that was not judged."
+        description="Calibrated probability that a quoted text answers the question, 0 to 1; of a refusal, that an answer stands in the closest passages. Absent of written answers."
     )
     answer_status: AnswerStatus | None = Field(
         description="The same in a word: `likely` from 0.75 on, `unlikely` under 0.5."

@@ -131,8 +131,8 @@ class _Grounds(BaseModel):
     )
     answer_confidence: float | None = Field(
         default=None,
-        description="Calibrated probability that the text answers the question; of a refusal, that an answer stands in the closest "
-        "passages. Null where that was not judged.",
+        description="Calibrated probability that a quoted text answers the question; of a refusal, that an answer stands in the "
+        "closest passages. Null of written answers.",
     )
     answer_status: AnswerStatus | None = Field(
         default=None, description="The same in a word: `likely` from 0.75 on, `unlikely` under 0.5."

@@ -17,7 +17,6 @@ from services.orchestrator.answering.extractive import ExtractiveSettings, Passa
 from services.orchestrator.answering.generation import Generator, Listener
 from services.orchestrator.answering.quotes import (
     Quote,
-    Quoted,
     citation,
     citations_of,
     number_quotes,
@@ -45,6 +44,7 @@ from services.orchestrator.ports import SentenceScorer
 from services.orchestrator.verification.checking import AnswerCheck, Checking
 from services.orchestrator.verification.consequences import CheckedAnswer
 from services.orchestrator.verification.quoting import verify_quotes
+from services.orchestrator.verification.verdicts import WORDS, Verdict
 from services.orchestrator.without_model.wording import wording
 
 MODEL, EXTRACTIVE = "model", "extractive"
@@ -64,6 +64,12 @@ _UNSUPPORTED = Degradation("llm", "UNSUPPORTED_ANSWER", "Nothing the model wrote
 _NOTHING_CLAIMED = Verification((), 0.0, 0.0, SupportStatus.INSUFFICIENT)
 """Of a model that was asked for an answer from documents and says nothing of them."""
 _ALL_CARRIED = (SupportStatus.SUPPORTED, SupportStatus.SIMILAR_WORDING)
+
+_BETTER_QUOTED = Degradation(
+    "llm",
+    "BETTER_QUOTED",
+    "The model's answer says something that the documents do not. They are quoted instead: a quote likely answers.",
+)
 
 _LIKELY, _UNCERTAIN = 0.75, 0.5
 """Calibrated probabilities from which on an answer is called likely, and uncertain."""
@@ -215,7 +221,7 @@ class Drafter:
         """A text that a model has written with the evidence before it, judged. When it cites passages and none of them carries
         anything of it, the documents are quoted instead, if they answer the question."""
         screen = Screen(journal)
-        draft = await self._drafted(await question.checking(journal).check(text), question)
+        draft = _drafted(await question.checking(journal).check(text))
         if cited_numbers(text) and not draft.carries_something and draft.verification is not None:
             quoted = await self._extract(question, journal, screen)
             instead = "" if quoted.is_refusal else " Quoting the documents instead."
@@ -246,10 +252,18 @@ class Drafter:
             draft = await self._generate(self.generator, question, journal)
         except GroundworkError as error:
             return await self._fallen_back(error, question, journal, screen)
-        if draft.is_refusal or draft.carries_something:
+        if draft.is_refusal or not _says_something_wrong(draft):
             return draft
-        await journal.write(Thinking("verify", f"{_UNSUPPORTED.message} Quoting the documents instead.", _UNSUPPORTED))
-        return await self._extract(question, journal, screen)
+        if not draft.carries_something:
+            await journal.write(
+                Thinking("verify", f"{_UNSUPPORTED.message} Quoting the documents instead.", _UNSUPPORTED)
+            )
+            return await self._extract(question, journal, screen)
+        found = await self._quotes(question)
+        if not found.answerable or answer_status(found.confidence) is not AnswerStatus.LIKELY:
+            return draft
+        await journal.write(Thinking("verify", _BETTER_QUOTED.message, _BETTER_QUOTED))
+        return await self._show_quotes(found, question, journal, screen)
 
     async def _generate(self, generator: Generator, question: Question, journal: Journal) -> Draft:
         async def show_thought(text: str) -> None:
@@ -278,7 +292,7 @@ class Drafter:
             await journal.write(Thinking("verify", text, Degradation("llm", "INVENTED_CITATION", text)))
         text = await finished_text(generated.text, generated.reason, journal)
         checked = await checking.check(text)
-        draft = await self._drafted(replace(checked, verification=checked.verification or _NOTHING_CLAIMED), question)
+        draft = _drafted(replace(checked, verification=checked.verification or _NOTHING_CLAIMED))
         return _as_far_as_it_got(draft, generated.reason)
 
     async def _fallen_back(self, error: GroundworkError, question: Question, journal: Journal, screen: Screen) -> Draft:
@@ -292,7 +306,7 @@ class Drafter:
     async def _kept(self, journal: Journal, question: Question) -> Draft | None:
         """The finished sentences of an answer that goes no further; None where the documents carry none of them."""
         checked = await question.checking(journal).check(finished_part(journal.progress.shown[len(question.before) :]))
-        draft = await self._drafted(checked, question)
+        draft = _drafted(checked)
         return _as_far_as_it_got(draft, FinishReason.INCOMPLETE) if draft.carries_something else None
 
     async def _extract(self, question: Question, journal: Journal, screen: Screen) -> Draft:
@@ -351,27 +365,17 @@ class Drafter:
             answer_confidence=found.confidence if quotes else None,
         )
 
-    async def _drafted(self, checked: CheckedAnswer, question: Question) -> Draft:
-        """A model's answer after its check. One that claims nothing is not judged."""
-        quoted = number_quotes(checked.text, checked.evidence, checked.spans)
-        if checked.verification is None:
-            return Draft(quoted.text, MODEL, None, None, quoted.citations)
-        sure = await self._confidence(quoted, question, checked)
-        status = None if sure is None else answer_status(sure)
-        verification = replace(placed(checked.verification, quoted.text), answer_confidence=sure, answer_status=status)
-        return Draft(
-            quoted.text, MODEL, verification, verification.support_status, quoted.citations, answer_confidence=sure
-        )
 
-    async def _confidence(self, quoted: Quoted, question: Question, checked: CheckedAnswer) -> float | None:
-        """How likely what the text cites answers the question; None for a text that cites nothing, or was not checked."""
-        verification = checked.verification
-        if verification is None or not verification.sentences:
-            return None
-        quotes = [(quoted.sources[each.number], each.quote_start, each.quote_end) for each in quoted.citations]
-        passages = [passage_of(source) for source in checked.evidence]
-        sure = await extractive.confidence_in(question.whole, passages, quotes, self._scorer, self._extractive_settings)
-        return None if sure is None else round(sure * verification.citation_coverage, 3)
+def _drafted(checked: CheckedAnswer) -> Draft:
+    """A model's answer after its check. One that claims nothing is not judged.
+
+    How likely it answers the question is not said: what is calibrated is calibrated on quotes.
+    """
+    quoted = number_quotes(checked.text, checked.evidence, checked.spans)
+    if checked.verification is None:
+        return Draft(quoted.text, MODEL, None, None, quoted.citations)
+    verification = placed(checked.verification, quoted.text)
+    return Draft(quoted.text, MODEL, verification, verification.support_status, quoted.citations)
 
 
 async def finished_text(text: str, reason: FinishReason, journal: Journal) -> str:
@@ -384,6 +388,15 @@ async def finished_text(text: str, reason: FinishReason, journal: Journal) -> st
     said = f"{message} Its unfinished last sentence was cut off." if finished != text else message
     await journal.write(Thinking("answer", said, note))
     return finished
+
+
+def _says_something_wrong(draft: Draft) -> bool:
+    """Whether a claim of a written answer is not carried by the documents, by a judge that does more than compare words."""
+    claims = draft.verification.sentences if draft.verification else ()
+    return not draft.carries_something or any(
+        each.verdict in (Verdict.CONTRADICTED, Verdict.NOT_FOUND) and not each.is_action and each.checked_by != WORDS
+        for each in claims
+    )
 
 
 def _as_far_as_it_got(draft: Draft, reason: FinishReason) -> Draft:

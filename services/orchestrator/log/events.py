@@ -321,6 +321,8 @@ class Verification(Payload):
     checked_by: CheckedBy | None = None
     verify: str = ""
     removed: int = 0
+    citation_recall: float = 0.0
+    """Share of claims that are carried by the citations they were written with."""
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from services.orchestrator.answering.drafting import Draft
+from services.orchestrator.answering.drafting import MODEL, Draft
 from services.orchestrator.log.events import AnswerStatus, Citation, Coverage, Evidence, PartState, SupportStatus
 from services.orchestrator.research.coverage import ENOUGH, PARTLY
 from services.orchestrator.research.models import PartKind
@@ -51,8 +51,11 @@ def ending_of(draft: Draft, searched: Searched) -> AnswerEnding:
 
 
 def reconciled(coverage: Coverage, draft: Draft) -> Coverage:
-    """The coverage with what the draft knows of it. What its words alone would call missing is partly there where the answer likely
-    answers: words do not see that "an American singer" tells a nationality. What is asked is conflicting where sources disagree."""
+    """The coverage with what the draft knows of it. What is asked is conflicting where sources disagree.
+
+    What its words alone would call missing is partly there where the answer likely answers, or all its claims are carried: words do
+    not see that "an American singer" tells a nationality.
+    """
     if draft.conflicts:
         parts = [
             replace(part, state=PartState.CONFLICTING)
@@ -61,7 +64,9 @@ def reconciled(coverage: Coverage, draft: Draft) -> Coverage:
             for part in coverage.parts
         ]
         return replace(coverage, parts=tuple(parts))
-    if draft.answer_status is not AnswerStatus.LIKELY:
+    if draft.answer_status is not AnswerStatus.LIKELY and (
+        draft.method != MODEL or draft.support_status is not SupportStatus.SUPPORTED
+    ):
         return coverage
     parts = [
         replace(part, state=PartState.PARTLY, score=max(part.score, PARTLY))

@@ -13,9 +13,9 @@ from kit import deadline
 from kit.errors import DeadlineExceeded, GroundworkError, Unavailable
 from kit.observability.telemetry import current_trace_id
 from services.orchestrator.errors import BudgetSpent, FencedOff, Parked, signal_in
-from services.orchestrator.log.events import RunError, RunStatus
+from services.orchestrator.log.events import RunError, RunStatus, Verification
 from services.orchestrator.log.journal import Journal
-from services.orchestrator.metrics import DEGRADED_RUNS, LOST_RUNS, RUN_SECONDS, RUNS, part_label
+from services.orchestrator.metrics import CITATIONS, DEGRADED_RUNS, LOST_RUNS, RUN_SECONDS, RUNS, part_label
 from services.orchestrator.models import RunLimits, RunRecord
 from services.orchestrator.modes.serving import Modes
 from services.orchestrator.ports import EventLog, Markers, RunSources, RunStore
@@ -243,6 +243,16 @@ class Execution:
         for part in parts:
             DEGRADED_RUNS.labels(part).inc()
         RUN_SECONDS.labels(mode=mode).observe(max(0.0, (self._services.now() - self.record.created_at).total_seconds()))
+        answer = self.journal.progress.answer
+        if answer is not None and answer.verification is not None and answer.verification.support_status is not None:
+            _count_citations(mode, answer.verification)
+
+
+def _count_citations(mode: str, checked: Verification) -> None:
+    """Citation precision and recall of an answer (ALCE: Gao et al., arXiv:2305.14627), and its coverage."""
+    CITATIONS.labels(mode, "precision").observe(checked.citation_precision)
+    CITATIONS.labels(mode, "recall").observe(checked.citation_recall)
+    CITATIONS.labels(mode, "coverage").observe(checked.citation_coverage)
 
 
 def _took_all_time(error: Exception) -> bool:

@@ -140,6 +140,7 @@ def _verification(
     good = [(verdict, claim) for verdict, claim in about if Verdict(verdict.verdict).is_good]
     cited = sum(len(claim.numbers) for _, claim in about)
     kept = sum(number in verdict.citations for verdict, claim in good for number in claim.numbers)
+    by_their_own = sum(bool({*verdict.citations} & {*claim.numbers}) for verdict, claim in good)
     return Verification(
         tuple(verdicts),
         citation_precision=kept / cited if cited else 0.0,
@@ -148,4 +149,5 @@ def _verification(
         checked_by=least_certain(verdicts),
         verify=verify,
         removed=removed,
+        citation_recall=by_their_own / len(about) if about else 0.0,
     )

@@ -14,7 +14,9 @@ def verify_quotes(sentences: Sequence[str], citations: Sequence[Citation]) -> Ve
     but for white space, list marks and the source's own footnote marks."""
     verdicts = tuple(_verdict(sentence, each) for sentence, each in zip(sentences, citations, strict=True))
     share = sum(Verdict(each.verdict).is_good for each in verdicts) / len(verdicts) if verdicts else 0.0
-    return Verification(verdicts, share, share, status_of(verdicts), checked_by=_judge_of_all(verdicts))
+    return Verification(
+        verdicts, share, share, status_of(verdicts), checked_by=_judge_of_all(verdicts), citation_recall=share
+    )
 
 
 def _judge_of_all(verdicts: Sequence[SentenceVerdict]) -> CheckedBy | None:

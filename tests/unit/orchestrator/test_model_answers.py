@@ -26,8 +26,10 @@ from services.orchestrator.log.journal import Journal
 from services.orchestrator.log.screen import LONGEST_PIECE_CHARS, Screen
 from services.orchestrator.models import RunKey
 from services.orchestrator.steps.usage import Metered
+from services.orchestrator.verification.checking import AnswerCheck
 from tests.unit.kit.llm_fakes import Script, catalog, models_of, provider, says
 from tests.unit.orchestrator.fakes import EVIDENCE, FakeModel, FakeScorer, MemoryLog
+from tests.unit.orchestrator.test_verification import Scripted
 
 QUESTION = "When was the tower built?"
 FACT = "The tower was built in 1889 by Gustave Eiffel. [1]"
@@ -51,6 +53,26 @@ async def drafted(
 
 def degradations(payloads: list[Payload]) -> list[str]:
     return [each.degraded.reason for each in payloads if isinstance(each, Thinking) and each.degraded]
+
+
+WRONG = "The tower was built in 1889. [1] It is painted every week. [1]"
+
+
+async def test_likely_quote_is_shown_instead_of_a_text_that_says_more_than_the_documents() -> None:
+    journal, log = await open_journal()
+    judge = Scripted({"The tower was built in 1889.": "built in 1889"})
+    asked = Question(QUESTION, (), EVIDENCE, 600, check=AnswerCheck([judge]))
+    draft = await Drafter(FakeScorer(), Generator(FakeModel([WRONG]))).write(asked, journal)
+    assert (draft.method, draft.text) == (EXTRACTIVE, FACT)
+    assert degradations([event.payload for event in log.events[KEY]]) == ["BETTER_QUOTED"]
+
+
+async def test_written_text_stays_where_no_quote_likely_answers() -> None:
+    journal, _ = await open_journal()
+    judge = Scripted({"The tower was built in 1889.": "built in 1889"})
+    asked = Question("How often is the tower painted?", (), EVIDENCE, 600, check=AnswerCheck([judge]))
+    draft = await Drafter(FakeScorer(), Generator(FakeModel([WRONG]))).write(asked, journal)
+    assert (draft.method, draft.support_status) == (MODEL, SupportStatus.PARTIAL)
 
 
 @pytest.mark.parametrize("question", [QUESTION, "What makes visitors of the tower (16) happy?"])

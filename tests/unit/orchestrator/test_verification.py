@@ -401,3 +401,13 @@ async def test_marks_of_found_passages_become_citations() -> None:
     answer = await checked("The bridge was opened in 1932. [1]", AnswerCheck([judge]))
     (only,) = number_quotes(answer.text, answer.evidence, answer.spans).citations
     assert only.text[only.quote_start : only.quote_end] == "opened in 1932"
+
+
+async def test_citation_recall_counts_claims_by_their_own_citations() -> None:
+    text = "The tower was built in 1889. [1] The bridge was opened in 1932. [1] It is painted every week. [1]"
+    judge = Scripted({**BUILT, "The bridge was opened in 1932.": "opened in 1932"})
+    answer = await checked(text, AnswerCheck([judge]))
+    assert answer.verification is not None
+    shares = answer.verification.citation_precision, answer.verification.citation_recall
+    assert shares == (pytest.approx(1 / 3), pytest.approx(1 / 3))
+    assert answer.verification.citation_coverage == pytest.approx(2 / 3)

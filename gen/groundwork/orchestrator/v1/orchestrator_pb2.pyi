@@ -1664,6 +1664,7 @@ class Verification(_message.Message):
     CHECKED_BY_FIELD_NUMBER: _builtins.int
     VERIFY_FIELD_NUMBER: _builtins.int
     REMOVED_FIELD_NUMBER: _builtins.int
+    CITATION_RECALL_FIELD_NUMBER: _builtins.int
     citation_precision: _builtins.float
     """Share of citations that carry their claim, 0 to 1."""
     citation_coverage: _builtins.float
@@ -1678,6 +1679,10 @@ class Verification(_message.Message):
     """What becomes of a claim that is not supported: "mark", "remove" or "off"; off: nothing was checked."""
     removed: _builtins.int
     """Sentences that were left out of the answer."""
+    citation_recall: _builtins.float
+    """Share of claims that are carried by the citations they were written with, 0 to 1 (citation recall: Gao et al., arXiv:2305.14627).
+    citation_coverage counts also those for which another passage was found.
+    """
     @_builtins.property
     def sentences(self) -> _containers.RepeatedCompositeFieldContainer[Global___SentenceVerdict]:
         """One verdict a claim, in order. A sentence that makes several claims has one for each."""
@@ -1698,10 +1703,11 @@ class Verification(_message.Message):
         checked_by: Global___CheckedBy | None = ...,
         verify: _builtins.str = ...,
         removed: _builtins.int = ...,
+        citation_recall: _builtins.float = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_answer_confidence", b"_answer_confidence", "answer_confidence", b"answer_confidence", "checked_by", b"checked_by"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_answer_confidence", b"_answer_confidence", "answer_confidence", b"answer_confidence", "answer_status", b"answer_status", "checked_by", b"checked_by", "citation_coverage", b"citation_coverage", "citation_precision", b"citation_precision", "removed", b"removed", "sentences", b"sentences", "support_status", b"support_status", "verify", b"verify"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_answer_confidence", b"_answer_confidence", "answer_confidence", b"answer_confidence", "answer_status", b"answer_status", "checked_by", b"checked_by", "citation_coverage", b"citation_coverage", "citation_precision", b"citation_precision", "citation_recall", b"citation_recall", "removed", b"removed", "sentences", b"sentences", "support_status", b"support_status", "verify", b"verify"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__answer_confidence: _TypeAlias = _typing.Literal["answer_confidence"]  # noqa: Y015
     _WhichOneofArgType__answer_confidence: _TypeAlias = _typing.Literal["_answer_confidence", b"_answer_confidence"]  # noqa: Y015
@@ -1901,8 +1907,8 @@ class Answer(_message.Message):
     method: _builtins.str
     """"model" or "extractive"."""
     answer_confidence: _builtins.float
-    """Calibrated probability that the text answers the question, 0 to 1; of a refusal, that an answer stands in the closest passages.
-    Absent where that was not judged.
+    """Calibrated probability that a quoted text answers the question, 0 to 1; of a refusal, that an answer stands in the closest
+    passages. Absent of written answers.
     """
     answer_status: Global___AnswerStatus.ValueType
     """The same in a word: "likely" from 0.75 on, "unlikely" under 0.5."""

@@ -6,7 +6,6 @@ from services.orchestrator.answering.extractive.answering import (
     NO_EVIDENCE,
     WEAK_EVIDENCE,
     answer,
-    confidence_in,
     render,
 )
 from services.orchestrator.answering.extractive.models import AnswerSentence, ExtractiveAnswer, Passage
@@ -23,7 +22,6 @@ __all__ = [
     "ExtractiveSettings",
     "Passage",
     "answer",
-    "confidence_in",
     "find_bridge",
     "read_two_steps",
     "render",

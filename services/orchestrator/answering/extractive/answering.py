@@ -175,25 +175,6 @@ def _scored_text(candidate: Candidate, stems: Collection[str]) -> str:
     return f"{context} {text}" if context else text
 
 
-async def confidence_in(
-    question: str,
-    passages: Sequence[Passage],
-    quotes: Sequence[tuple[int, int, int]],
-    scorer: SentenceScorer | None,
-    settings: ExtractiveSettings,
-) -> float | None:
-    """Probability that what is quoted answers the question: that of the best of the `quotes` (number of the passage, start, end).
-    None when nothing is quoted. A failing scorer costs quality only."""
-    read = read_question(question)
-    evidence = gather(read, passages)
-    cited = [each for each in evidence.candidates if any(_overlaps(each, quote) for quote in quotes)]
-    if not cited or not read.terms:
-        return None
-    kept = prefilter(WeighedCandidates(tuple(cited), evidence.weights), settings)
-    semantics, _ = await score_candidates(read, kept, scorer, settings)
-    return _confidence(read, evidence, rank(kept, semantics, settings))
-
-
 def _confidence(read: Question, evidence: WeighedCandidates, ranked: Sequence[Scored]) -> float:
     """That the best unit answers. Words to look up ask nothing: they are answered by as much of them as is in its section."""
     if read.kind is AnswerKind.KEYWORDS:
