@@ -17,7 +17,7 @@ from cli.cluster import cluster
 from cli.commands.agents import agents
 from cli.commands.approvals import approvals
 from cli.commands.chatting import Verify, chat
-from cli.commands.collections import collections, where_else
+from cli.commands.collections import collections, ensure_collection, where_else
 from cli.commands.demo import demo
 from cli.commands.documents import documents
 from cli.commands.embedding import embedding
@@ -149,6 +149,9 @@ def restart(
 def ingest_command(
     paths: Annotated[list[Path], typer.Argument(help="Files and folders; folders are searched through.")],
     collection: Collection = "default",
+    create: Annotated[
+        bool, typer.Option("--create", help="Make the collection if there is none. It is private.")
+    ] = False,
     wait: Annotated[bool, typer.Option(help="Wait until every document is ready or has failed.")] = True,
     encoding: Annotated[
         str,
@@ -163,6 +166,8 @@ def ingest_command(
 
     async def run(gateway: Gateway) -> int:
         files = find_files(paths)
+        if create:
+            await ensure_collection(gateway, collection)
         lines = ProgressLines(output)
         with output.progress_bar() as bar:
             task = bar.add_task("Ingesting" if wait else "Uploading", total=len(files), note="")

@@ -10,7 +10,7 @@ import typer
 from cli.client.gateway import Gateway, Json, in_path
 from cli.deleting import Yes, confirm, delete_each
 from cli.display.output import Output
-from cli.errors import CliError, UsageError
+from cli.errors import ApiError, CliError, UsageError
 from cli.program import command_line
 from cli.running import WHERE, run
 
@@ -69,6 +69,17 @@ def create(
         return await _said(gateway, "POST", "/v1/collections", body(), Output(as_json=as_json))
 
     run(command)
+
+
+async def ensure_collection(gateway: Gateway, collection_id: str) -> None:
+    """Makes the collection, private, unless there is one of that id."""
+    try:
+        await gateway.request(
+            "POST", "/v1/collections", json={"id": collection_id, "name": "", "visibility": "private"}
+        )
+    except ApiError as error:
+        if error.reason != "COLLECTION_EXISTS":
+            raise
 
 
 @collections.command(name="update")

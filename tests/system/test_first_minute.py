@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +13,7 @@ from playwright.sync_api import Browser, expect
 
 from tests.browsing import WAIT_MS, browser, visiting
 from tests.integration.conftest import UNHURRIED
-from tests.integration.system import Groundwork, running
+from tests.integration.system import Groundwork, groundwork_command, running
 from tests.integration.test_cli import groundwork
 
 __all__ = ["browser"]
@@ -107,6 +108,47 @@ def test_our_own_pages_answer_what_a_new_user_asks(own_documents: Groundwork, qu
     told = json.loads(groundwork(own_documents.port, "ask", question, "--json").stdout)
     assert (told["status"], words in told["answer"]) == ("completed", True), told["answer"]
     assert told["citations"]
+
+
+NOT_RUN = {
+    "up": "starts a system; test_supervisor and test_background do",
+    "stop": "test_background does",
+    "keys": "wants a start with GROUNDWORK_AUTH=api_keys, as the page says; test_keys has one",
+    "restore": "wants an empty data folder; test_backup does",
+}
+"""Commands of docs/how-to.md that are tried elsewhere, by their first word."""
+
+
+def test_commands_of_our_page_run_as_they_stand(own_documents: Groundwork, tmp_path: Path) -> None:
+    for name, text in {
+        "notes/a.md": "# Notes\n\nThe launch is in May.",
+        "contracts/lease.txt": "The notice period of the lease is six weeks.",
+        "letters/old.txt": "Szerződés",
+    }.items():
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(text.encode("iso-8859-2"))
+    manual = REPOSITORY / "services" / "gateway" / "samples" / "skylark-s2-manual.pdf"
+    (tmp_path / "handbook.pdf").write_bytes(manual.read_bytes())
+    page = (REPOSITORY / "docs" / "how-to.md").read_text("utf-8").replace("\n", " ")
+    commands = [shlex.split(each) for each in re.findall(r"`groundwork ([a-z][^`]*)`", page)]
+    commands = [each for each in commands if each[0] not in NOT_RUN and each != ["ingest"]]
+    assert ["ingest", "contracts/", "--collection", "contracts", "--create"] in commands
+    listed = json.loads(groundwork(own_documents.port, "documents", "list", "--json").stdout)["documents"]
+    known = {"…": "What is the notice period of the lease?", "ID": listed[0]["id"], "NAME": "laptop", "PERSON": "ann"}
+    for command in commands:
+        done = subprocess.run(
+            [groundwork_command(), *(known.get(word, word) for word in command)],
+            env={**own_documents.environment, "NO_COLOR": "1"},
+            cwd=tmp_path,
+            input="y\n",
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
+        assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
+        assert "six weeks" in done.stdout or command[:2] != ["ask", "…"]
 
 
 def test_the_curl_that_the_start_prints_is_answered_with_citations(own_documents: Groundwork) -> None:

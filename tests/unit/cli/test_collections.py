@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -41,6 +42,24 @@ def test_create_is_private_unless_it_is_said_otherwise(server: FakeServer, groun
     bodies = [json.loads(body) for _, _, body in server.requests]
     assert [(each["id"], each["visibility"]) for each in bodies] == [("contracts", "private"), ("", "tenant")]
     assert groundwork("collections", "create").exit_code == 2
+
+
+@pytest.mark.parametrize("status", [201, 409])
+def test_ingest_makes_a_collection_only_where_there_is_none(
+    server: FakeServer, groundwork: Command, tmp_path: Path, status: int
+) -> None:
+    (tmp_path / "a.txt").write_text("Leave is 28 days.")
+    document = {"id": "a", "name": "a.txt", "status": "queued", "updated_at": "2026-01-01T00:00:00.000Z"}
+    made = (lambda http: http.json(collection("contracts"), 201)) if status == 201 else _exists
+    server.on("POST", "/v1/collections", made)
+    server.on("POST", "/v1/collections/contracts/documents", lambda http: http.json({"document": document}, 202))
+    result = groundwork("ingest", str(tmp_path), "--collection", "contracts", "--create", "--no-wait")
+    assert result.exit_code == 0, result.output
+    assert server.asked("POST") == ["/v1/collections", "/v1/collections/contracts/documents"]
+
+
+def _exists(http: Handler) -> None:
+    http.problem(409, "COLLECTION_EXISTS", "there is a collection contracts already")
 
 
 def test_update_changes_what_is_given(server: FakeServer, groundwork: Command) -> None:
