@@ -115,6 +115,34 @@ def say(page: Page, text: str) -> None:
     page.get_by_test_id("ask-button").click()
 
 
+def test_claims_are_shown_one_by_one_with_their_judge(visit: Visit, site: Site) -> None:
+    by = run_pb.CheckedBy(name="model/m", claims=0)
+    span = run_pb.DecidingSpan(document_name="a.md", text="It is <i>high</i>.")
+    found = run_pb.SentenceVerdict(sentence="It is high.", verdict="supported", span=span, checked_by=by)
+    invented = run_pb.SentenceVerdict(sentence="I have sent it.", verdict="contradicted", is_action=True, checked_by=by)
+    text = "It is high. I have sent it."
+    checked = run_pb.Verification(sentences=[found, invented], checked_by=by, verify="mark")
+    partial = run_pb.SUPPORT_STATUS_PARTIAL
+    answer = run_pb.Answer(text=text, method="model", support_status=partial, verification=checked)
+    log = run_with_tools()
+    log[3:] = [
+        event(4, token=run_pb.Token(text=text)),
+        event(5, claim=run_pb.ClaimChecked(index=0, verdict=found)),
+        event(6, verification=checked),
+        event(7, answer=answer),
+        event(8, done=run_pb.Done(status=run_pb.RUN_STATUS_COMPLETED)),
+    ]
+    site.world.orchestrator.log = log
+    say(visit.page, "Is it high?")
+    expect(visit.page.get_by_test_id("support-status")).to_contain_text("which was not")
+    visit.page.get_by_test_id("claims").locator("summary").click()
+    claims = visit.page.get_by_test_id("claim")
+    expect(claims).to_have_count(2)
+    expect(claims.nth(0)).to_contain_text("It is <i>high</i>.")
+    expect(claims.nth(1)).to_contain_text("did not happen")
+    expect(visit.page.get_by_test_id("judge")).to_contain_text("model/m")
+
+
 def test_steps_are_shown_with_arguments_result_time_and_cost(visit: Visit, site: Site) -> None:
     degraded = common_pb2.Degradation(
         part="planner", reason="BUDGET_SPENT", message="No more <i>tools</i> were allowed."
