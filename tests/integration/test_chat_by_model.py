@@ -85,6 +85,18 @@ def test_calls_are_made_told_shown_and_paid(model_api: Api, lighthouse: Lighthou
     assert model_api.replay(run_of(events)) == events
 
 
+@pytest.mark.parametrize("verify", ["mark", "remove"])
+def test_action_that_did_not_happen_is_said_to(model_api: Api, scripted: Model, verify: str) -> None:
+    scripted.will(Reply(["Done: the note is kept."]))
+    events = list(model_api.converse("Hello, keep a note of this", verify=verify))
+    answer = only(events, "answer").data
+    (claim,) = [each for each in answer["verification"]["sentences"] if each["is_action"]]
+    assert (claim["verdict"], claim["checked_by"]["name"]) == ("contradicted", "effects")
+    assert answer["support_status"] == "insufficient"
+    assert ("kept" in answer["text"]) is (verify == "mark")
+    assert answer["text"]
+
+
 def test_deleted_document_is_forgotten_by_the_chat_and_by_the_tools(
     model_system: Groundwork, model_api: Api, lighthouse: Lighthouse, scripted: Model
 ) -> None:

@@ -228,6 +228,8 @@ class Drafter:
             await journal.write(Thinking("verify", f"{_UNSUPPORTED.message}{instead}", _UNSUPPORTED))
             draft = draft if quoted.is_refusal else quoted
         draft = await self._with_conflicts(draft, question)
+        if not draft.text:  # all of it was left out
+            draft = replace(draft, text=(await asyncio.to_thread(wording, question.text, self._languages)).unsure)
         await screen.settle(draft.text)
         return draft
 
