@@ -21,6 +21,7 @@ def mail(text: str = "The pier is closed.") -> EmailMessage:
     message["To"] = "harbour@example.org"
     message["Date"] = "Wed, 16 Jul 2008 09:24:06 +0300"
     message["Subject"] = "Pier"
+    message["Message-ID"] = "<17@example.org>"
     message.set_content(text)
     return message
 
@@ -42,7 +43,7 @@ def test_mail_has_its_headers_text_and_fields_to_filter_by(tmp_path: Path) -> No
         "The pier is closed.",
     ]
     assert {tuple(block.metadata.items()) for block in document.blocks} == {
-        (("author", "Änne Müller"), ("date", "2008-07-16T06:24:06Z"))
+        (("author", "Änne Müller"), ("date", "2008-07-16T06:24:06Z"), ("message_id", "17@example.org"))
     }
 
 

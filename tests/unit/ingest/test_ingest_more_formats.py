@@ -72,6 +72,26 @@ def test_odt_headings_lists_tables_and_notes_are_what_they_are(read: Read) -> No
     ]
 
 
+@pytest.mark.parametrize(
+    ("properties", "text"),
+    [
+        ('style:text-position="super 58%"', "Up to 10⁶ litres."),
+        ('style:text-position="33% 58%"', "Up to 10⁶ litres."),
+        ('style:text-position="-33% 58%"', "Up to 10₆ litres."),
+        ('style:text-line-through-style="solid"', "Up to 10 litres."),
+        ('style:text-line-through-style="none" style:text-position="0% 100%"', "Up to 106 litres."),
+    ],
+)
+def test_odt_digits_that_stand_raised_join_no_number_and_struck_text_is_left_out(
+    read: Read, properties: str, text: str
+) -> None:
+    style = f'<style:style style:name="T1"><style:text-properties {properties}/></style:style>'
+    span = '<text:span text:style-name="T1">6</text:span>'
+    body = paragraph(f"Up to 10{span} litres.") + table([[cell("Tank"), cell(f"Up to 10{span} litres.")]])
+    document = read(opendocument_of("text", body, styles=style), "a.odt")
+    assert _texts(document) == [text, f"Tank: {text}"]
+
+
 def test_odt_pictures_are_reported_as_left_out(read: Read) -> None:
     document = read(opendocument_of("text", paragraph("Words<draw:frame><draw:image/></draw:frame>")), "a.odt")
     assert document.warnings == ("1 picture was left out",)

@@ -197,11 +197,12 @@ def _file_name(part: EmailMessage) -> str:
 
 
 def _metadata(message: EmailMessage) -> Mapping[str, str]:
-    """The sender and the date in UTC, to filter by."""
+    """The sender, the date in UTC and the Message-ID, to filter by and to cite."""
     sender, address = email.utils.parseaddr(_header(message, "From"))
     try:
         date = email.utils.parsedate_to_datetime(_header(message, "Date"))
         utc = f"{date.astimezone(dt.UTC) if date.tzinfo else date:%Y-%m-%dT%H:%M:%SZ}"
     except (*_UNREADABLE, OverflowError):
         utc = ""
-    return {key: value for key, value in (("author", sender or address), ("date", utc)) if value}
+    fields = {"author": sender or address, "date": utc, "message_id": _header(message, "Message-ID").strip("<> ")}
+    return {key: value for key, value in fields.items() if value}

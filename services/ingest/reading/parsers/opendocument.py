@@ -1,7 +1,8 @@
 """OpenDocument texts (.odt), read from their XML (ODF 1.3): headings by outline level, lists, tables with their merged cells,
 footnotes behind the paragraph that has them. What a reader does not see is left out: deletions that are still tracked, comments,
-running headers and footers, tables of contents."""
+struck text, running headers and footers, tables of contents."""
 
+import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -9,6 +10,7 @@ from services.ingest.reading.models import Block, BlockKind, ParsedDocument
 from services.ingest.reading.parsers.column_headers import SAYS_HEADER
 from services.ingest.reading.parsers.losses import left_out
 from services.ingest.reading.parsers.package import Package, damaged, encrypted, open_package
+from services.ingest.reading.parsers.table_values import with_shifted
 from services.ingest.reading.parsers.tables import SPANNED, table_rows
 from services.ingest.reading.parsers.titles import title_or_name
 from services.ingest.reading.source import Source
@@ -23,6 +25,11 @@ _UNSEEN |= {
     TEXT + name
     for name in ("tracked-changes", "table-of-content", "illustration-index", "table-index", "note-citation")
 }
+_STYLE = f"{{{_ODF}style:1.0}}"
+_STRUCK = TEXT + "struck"
+_UNSEEN.add(_STRUCK)
+_SHIFT = "shift"
+_POSITION = re.compile(r"super|sub|-?[1-9]\d*%")
 _BREAKS = {TEXT + "tab": "\t", TEXT + "line-break": "\n"}
 PARAGRAPHS = {TEXT + "p", TEXT + "h"}
 _MAX_COLUMNS, _MAX_SPACES, _MAX_LIST_DEPTH = 100, 100, 8
@@ -57,7 +64,29 @@ def content_of(package: Package) -> Any:
     content = package.xml("content.xml")
     if content is None:
         raise damaged(package.name, "its content is no XML")
+    _mark_spans(content)
     return content
+
+
+def _mark_spans(content: Any) -> None:
+    """Notes at each span what its style says of its text: whether it is struck out, and whether it is raised or lowered."""
+    struck: set[str] = set()
+    shifts: dict[str, str] = {}
+    for style in content.iter(_STYLE + "style"):
+        properties, name = style.find(_STYLE + "text-properties"), style.get(_STYLE + "name", "")
+        if properties is None:
+            continue
+        if properties.get(_STYLE + "text-line-through-style", "none") != "none":
+            struck.add(name)
+        position = properties.get(_STYLE + "text-position", "")
+        if found := _POSITION.match(position):
+            shifts[name] = "-1" if found[0].startswith(("sub", "-")) else "1"
+    for span in content.iter(TEXT + "span"):
+        name = span.get(TEXT + "style-name", "")
+        if name in struck:
+            span.tag = _STRUCK
+        elif name in shifts:
+            span.set(_SHIFT, shifts[name])
 
 
 def title_of(package: Package) -> str | None:
@@ -68,28 +97,28 @@ def title_of(package: Package) -> str | None:
 
 
 def words(element: Any) -> str:
-    """The text of a paragraph: with its tabs and line breaks, without its notes and what a reader does not see."""
-    parts = [element.text or ""]
+    """The text of a paragraph: with its tabs, line breaks and raised digits, without its notes and what a reader does not see."""
+    parts = [(element.text or "", 0)]
     stack = list(reversed(element))
     while stack:
         inner = stack.pop()
         if isinstance(inner, str):
-            parts.append(inner)
+            parts.append((inner, 0))
             continue
         stack.append(inner.tail or "")
         if inner.tag == TEXT + "s":
-            parts.append(" " * min(number(inner, TEXT + "c", 1), _MAX_SPACES))
+            parts.append((" " * min(number(inner, TEXT + "c", 1), _MAX_SPACES), 0))
         elif inner.tag in _BREAKS:
-            parts.append(_BREAKS[inner.tag])
+            parts.append((_BREAKS[inner.tag], 0))
         elif (
             isinstance(inner.tag, str)
             and inner.tag not in _UNSEEN
             and inner.tag not in (TEXT + "note", TABLE + "table")
         ):
-            parts.append(" " if inner.tag in PARAGRAPHS and parts[-1] else "")  # in a text box
-            parts.append(inner.text or "")
+            parts.append((" " if inner.tag in PARAGRAPHS and parts[-1][0] else "", 0))  # in a text box
+            parts.append((inner.text or "", int(inner.get(_SHIFT, "0"))))
             stack.extend(reversed(inner))
-    return "".join(parts)
+    return with_shifted(part for part in parts if part[0])
 
 
 def number(element: Any, attribute: str, default: int) -> int:

@@ -20,7 +20,7 @@ from services.ingest.reading.source import Source
 _MAX_ATTACHMENTS = 1000
 _MAX_HEADER_CHARS = 1000
 _BODY, _HTML, _COMPRESSED_RTF = 0x1000, 0x1013, 0x1009  # [MS-OXPROPS]
-_DISPLAY_TO, _DISPLAY_CC, _FILE_NAME = 0x0E04, 0x0E03, 0x3704
+_DISPLAY_TO, _DISPLAY_CC, _MESSAGE_ID, _FILE_NAME = 0x0E04, 0x0E03, 0x1035, 0x3704
 
 
 def parse_outlook(source: Source, name: str) -> ParsedDocument:
@@ -57,6 +57,8 @@ class _Reader:
         blocks = [Block(BlockKind.LIST, f"{key}: {value}") for key, value in headers.items() if value.strip("\0 ")]
         blocks += [*self._body(), *self._attachments()]
         metadata = _metadata(headers["From"], sent)
+        if message_id := " ".join((properties.str_prop_value(_MESSAGE_ID) or "").split()).strip("<> \0"):
+            metadata = {**metadata, "message_id": message_id[:_MAX_HEADER_CHARS]}
         return ParsedDocument(
             title_or_name(headers["Subject"], name),
             tuple(replace(block, metadata=metadata) for block in blocks),
