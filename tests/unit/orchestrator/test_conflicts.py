@@ -8,7 +8,7 @@ from services.orchestrator.answering.citations import cited_numbers
 from services.orchestrator.conflicts.dates import date_of
 from services.orchestrator.conflicts.parallel import find_disagreements
 from services.orchestrator.conflicts.saying import say_conflicts
-from services.orchestrator.log.events import Evidence
+from services.orchestrator.log.events import Evidence, Origin
 
 
 def sources(*texts: str, names: tuple[str, ...] = ()) -> list[Evidence]:
@@ -187,3 +187,9 @@ def test_what_the_answer_has_cited_keeps_its_number() -> None:
 )
 def test_date_of_a_source_is_told_by_its_headings_or_its_name(name: str, headings: tuple[str, ...], date: str) -> None:
     assert date_of(Evidence(1, "c", "d", name, "Text.", heading_path=headings)) == date
+
+
+def test_date_of_the_metadata_counts_before_all_others() -> None:
+    origin = Origin(date="2025-02-01T08:30:00Z")
+    assert date_of(Evidence(1, "c", "d", "policy-2019.md", "Text.", origin=origin)) == "2025-02-01"
+    assert date_of(Evidence(1, "c", "d", "policy-2019.md", "Text.", origin=Origin(author="Ann"))) == "2019"
