@@ -26,6 +26,7 @@ from kit.network.egress import EgressGuard, parse_networks
 from kit.process.service import Service
 from kit.stores.forgetting import ForgetQueue
 from kit.stores.message_store import lasting, open_message_store
+from services.orchestrator.adapters.agent_switches import AgentSwitches
 from services.orchestrator.adapters.brought_models import SealedModelStore
 from services.orchestrator.adapters.event_log import JetStreamEventLog
 from services.orchestrator.adapters.markers import KeyValueMarkers
@@ -72,7 +73,8 @@ async def run(settings: OrchestratorSettings) -> None:
         guard = EgressGuard(parse_networks(settings.egress_allowed_networks))
         switch = await _model_switch(service, settings, nats, guard)
         tools = await _tools(service, settings)
-        modes = await _modes(service, settings, memory, state.sources, switch.models, tools)
+        switches = await AgentSwitches.open(nats, _now)
+        modes = await _modes(service, settings, memory, state.sources, switch.models, tools, switches)
         credentials = await SealedModelStore.open(
             nats, Sealer(settings.signing_key()), life_s=settings.model_credentials_life_s
         )
@@ -90,12 +92,15 @@ async def run(settings: OrchestratorSettings) -> None:
         service.spawn(lasting("runs", runs.work))
         service.spawn(_drain(runs, service.stopping))
         service.spawn(lasting("model settings", switch.follow))
+        service.spawn(lasting("agent switches", switches.follow))
         watch = ProviderWatch(switch.models)
         service.report(watch.troubles)
         service.spawn(watch.run())
         service.add_servicer(
             orchestrator_pb2_grpc.add_OrchestratorServiceServicer_to_server,
-            OrchestratorServicer(runs, RunDeletion(forgetting, state.forget_queue.request, _now), switch, tally, tools),
+            OrchestratorServicer(
+                runs, RunDeletion(forgetting, state.forget_queue.request, _now), switch, tally, tools, switches
+            ),
             orchestrator_pb2.DESCRIPTOR.services_by_name["OrchestratorService"],
         )
         await service.serve()
@@ -175,6 +180,7 @@ async def _modes(
     sources: KeyValueRunSources,
     models: Models,
     tools: GrpcTools,
+    switches: AgentSwitches,
 ) -> Modes:
     catalog = settings.model_catalog()
     prices = catalog.prices() if catalog else PriceTable({})
@@ -201,7 +207,10 @@ async def _modes(
     )
     checks = Checks(_judges(settings, by_model, learned), Verify(settings.verify), searcher, sources)
     return discover_modes(
-        ModeServices(searcher, tools, sources, threads, metered, drafter, agents, scorer, models.held, checks), settings
+        ModeServices(
+            searcher, tools, sources, threads, metered, drafter, agents, scorer, models.held, checks, switches.is_on
+        ),
+        settings,
     )
 
 

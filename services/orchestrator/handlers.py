@@ -21,6 +21,7 @@ from kit.records import UNREADABLE, set_aside
 from kit.shared_state import FORGET
 from kit.stores.forgetting import decode
 from services.orchestrator.adapters import model_codec
+from services.orchestrator.adapters.agent_switches import AgentSwitches
 from services.orchestrator.adapters.codec import (
     budgets_from_proto,
     enum_from_number,
@@ -51,7 +52,16 @@ _RUN_ID = re.compile(r"[0-9a-f]{32}")
 class OrchestratorServicer(rpc.OrchestratorServiceServicer):
     """OrchestratorService over Runs."""
 
-    def __init__(self, runs: Runs, deletion: RunDeletion, switch: ModelSwitch, tally: Tally, tools: GrpcTools) -> None:
+    def __init__(
+        self,
+        runs: Runs,
+        deletion: RunDeletion,
+        switch: ModelSwitch,
+        tally: Tally,
+        tools: GrpcTools,
+        switches: AgentSwitches,
+    ) -> None:
+        self._switches = switches
         self._runs = runs
         self._deletion = deletion
         self._switch = switch
@@ -129,7 +139,20 @@ class OrchestratorServicer(rpc.OrchestratorServiceServicer):
         return pb.ListAgentsResponse(
             agents=[_agent(each, takers, modes.agents.default.name) for each in modes.agents.all],
             modes=[_mode(each) for each in modes.all],
+            switched_off=self._switched_off(),
         )
+
+    async def SwitchAgent(self, request: pb.SwitchAgentRequest, context: Any) -> pb.SwitchAgentResponse:
+        await self._switches.set(request.name, enabled=request.enabled, by=current_principal().subject)
+        return pb.SwitchAgentResponse(switched_off=self._switched_off())
+
+    def _switched_off(self) -> list[pb.SwitchedOffAgent]:
+        found = []
+        for name, each in sorted(self._switches.off.items()):
+            message = pb.SwitchedOffAgent(name=name, by=each.by)
+            message.at.FromDatetime(each.at)
+            found.append(message)
+        return found
 
     async def GetModels(self, request: pb.GetModelsRequest, context: Any) -> pb.GetModelsResponse:
         return model_codec.models_to_proto(self._switch)

@@ -47,6 +47,12 @@ COSTS = Bucket(
     kept_for="`GROUNDWORK_USAGE_RETENTION_DAYS`",
     if_lost="the usage that is shown is too low",
 )
+AGENT_SWITCHES = Bucket(
+    "AGENT_SWITCHES",
+    holds="agents that an operator has switched off",
+    written_by=_WRITERS,
+    if_lost="agents that were switched off are on again",
+)
 KEYS = Bucket(
     "RUN_KEYS",
     holds="idempotency keys of runs",
@@ -97,6 +103,7 @@ RUNS = Stream(
 )
 BELL = BellSubject("runs", rung_by=_WRITERS)
 STATE = (
+    AGENT_SWITCHES,
     FORGOTTEN, MODEL_CREDENTIALS, MODEL_SETTINGS, MARKERS, CANCELS, COSTS, KEYS, OWNERS, RECORDS, SOURCES, RUNS, FORGET,
     BELL,
 )  # fmt: skip

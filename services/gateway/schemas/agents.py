@@ -2,6 +2,9 @@
 
 from pydantic import BaseModel, Field
 
+from services.gateway.schemas.fields import RequestBody
+from services.gateway.schemas.times import Moment
+
 
 class Agent(BaseModel):
     """Who answers a question: a prompt, a way to search, tools, and the shape of the answer."""
@@ -25,8 +28,32 @@ class Mode(BaseModel):
     takes_agents: bool = Field(description="Whether a question may name an agent.")
 
 
+class SwitchedOffAgent(BaseModel):
+    """An agent that is switched off."""
+
+    name: str = Field(description="Its name.")
+    by: str = Field(description="Who switched it off.")
+    at: Moment | None = Field(description="When.")
+
+
+class AgentSwitch(RequestBody):
+    """Whether an agent is to be on."""
+
+    enabled: bool = Field(description="`false` switches it off.")
+
+
+class SwitchedOffAgents(BaseModel):
+    """Agents that are switched off."""
+
+    switched_off: list[SwitchedOffAgent] = Field(description="By name.")
+
+
 class AgentList(BaseModel):
     """Who may answer, and how."""
 
     agents: list[Agent] = Field(description="By name.")
     modes: list[Mode] = Field(description="By name.")
+    switched_off: list[SwitchedOffAgent] = Field(
+        default_factory=list,
+        description="Agents that an operator has switched off. `research` serves `POST /v1/agent`: its questions get one search.",
+    )

@@ -114,6 +114,7 @@ ThreadId = Annotated[str, _THREAD_ID]
 
 CollectionPath = Annotated[str, _COLLECTION, Path(description="The collection's id.")]
 DocumentPath = Annotated[str, _DOCUMENT_ID, Path(description="The document's id.")]
+AgentPath = Annotated[str, _LISTED_NAME, Path(description="Agent.")]
 RunPath = Annotated[str, _RUN_ID, Path(description="The run's id.")]
 ApprovalPath = Annotated[str, _APPROVAL_ID, Path(description="The approval's id.")]
 ThreadPath = Annotated[str, _THREAD_ID, Path(description="The thread's id.")]

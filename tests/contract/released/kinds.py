@@ -43,7 +43,7 @@ from services.memory.adapters import nats as threads
 from services.memory.models import Deletion, Owner, Role, Thread
 from services.memory.models import Message as ThreadMessage
 from services.orchestrator import state as orchestrator
-from services.orchestrator.adapters import brought_models, markers, run_store, sources, tally
+from services.orchestrator.adapters import agent_switches, brought_models, markers, run_store, sources, tally
 from services.orchestrator.adapters import records as runs
 from services.orchestrator.adapters.codec import event_from_bytes, event_to_proto
 from services.orchestrator.log.events import (
@@ -292,6 +292,8 @@ def _orchestrator() -> Iterator[Kind]:
         lambda: sources._encode(Dependent(KEY, "t1", "ann")),
         lambda data: sources._encode(sources._dependent(f"acme.document.doc-1.{KEY.run_id}", data)),
     )
+    switched = agent_switches.SwitchedOff("ann", AT)
+    yield Kind(orchestrator.AGENT_SWITCHES, lambda: agent_switches._encoded(switched), _switched_again)
     yield Kind(orchestrator.MODEL_SETTINGS, lambda: switching._encoded(choice), _set_model_again)
     yield Kind(
         orchestrator.MODEL_CREDENTIALS,
@@ -327,6 +329,12 @@ def _note() -> bytes:
 
 def _note_again(data: bytes) -> bytes:
     return idempotency._encode(idempotency._decode(data))
+
+
+def _switched_again(data: bytes) -> bytes:
+    switched = agent_switches._decoded(data)
+    assert switched is not None
+    return agent_switches._encoded(switched)
 
 
 def _set_model_again(data: bytes) -> bytes:

@@ -509,6 +509,14 @@ class FakeOrchestrator(orchestrator_pb2_grpc.OrchestratorServiceServicer):
         )
         return run_pb.GetModelsResponse(operations=[self._models("answer")], providers=[provider])
 
+    async def SwitchAgent(self, request: Any, context: Any) -> run_pb.SwitchAgentResponse:
+        off = (
+            []
+            if request.enabled
+            else [run_pb.SwitchedOffAgent(name=request.name, by=current_principal().subject, at=AT)]
+        )
+        return run_pb.SwitchAgentResponse(switched_off=off)
+
     async def SetModel(self, request: Any, context: Any) -> run_pb.SetModelResponse:
         if not request.HasField("model"):
             return run_pb.SetModelResponse(operation=self._models(request.operation))

@@ -49,11 +49,13 @@ PATHS = {
     "chunk_id": "c1",
     "dead_letter_id": "1e000001",
     "operation": "answer",
+    "name": "research",
     "key_id": "0" * 24,
 }
 BODIES: dict[str, dict[str, Any]] = {
     "SearchRequest": {"query": "notice"},
     "QaRequest": {"question": "How long?"},
+    "ResearchRequest": {"question": "How long?"},
     "ChatRequest": {"message": "How long?"},
     "ToolChatRequest": {"message": "How long?"},
     "ChangedCollection": {"name": "Contracts", "visibility": "tenant"},
@@ -64,6 +66,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "EmbeddingChange": {"model": "new-model"},
     "EvaluationOrder": {},
     "EmbeddingSwap": {},
+    "AgentSwitch": {"enabled": False},
     "ModelChoice": {"provider": "gpu", "model": "qwen"},
     "NewApiKey": {"name": "Laptop", "scopes": ["query"]},
     "Rotation": {},

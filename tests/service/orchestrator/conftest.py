@@ -20,6 +20,7 @@ from kit.rpc.channel import Channel
 from kit.rpc.connection import Connection
 from kit.stores.forgetting import ForgetQueue
 from kit.testing.harness import make_signer, make_verifier, signing_key_text
+from services.orchestrator.adapters.agent_switches import AgentSwitches
 from services.orchestrator.adapters.brought_models import SealedModelStore
 from services.orchestrator.adapters.event_log import JetStreamEventLog
 from services.orchestrator.adapters.markers import KeyValueMarkers
@@ -148,9 +149,26 @@ def unreachable_tools() -> GrpcTools:
     return GrpcTools(Channel(make_signer(), (), Connection(lambda _: nobody, "127.0.0.1:1", 0.0)), list_timeout_s=1.0)
 
 
-def servicer(orchestrator: Orchestrator, switch: ModelSwitch, tools: GrpcTools | None = None) -> OrchestratorServicer:
+class NoSwitches(AgentSwitches):
+    """Switches that nobody has touched, without a message store."""
+
+    def __init__(self) -> None:
+        super().__init__(None, now)  # type: ignore[arg-type]
+
+
+def servicer(
+    orchestrator: Orchestrator,
+    switch: ModelSwitch,
+    tools: GrpcTools | None = None,
+    switches: AgentSwitches | None = None,
+) -> OrchestratorServicer:
     return OrchestratorServicer(
-        orchestrator.runs, orchestrator.deletion, switch, orchestrator.tally, tools or unreachable_tools()
+        orchestrator.runs,
+        orchestrator.deletion,
+        switch,
+        orchestrator.tally,
+        tools or unreachable_tools(),
+        switches or NoSwitches(),
     )
 
 

@@ -20,7 +20,7 @@ from services.orchestrator.handlers import OrchestratorServicer
 from services.orchestrator.log.events import RunStatus, Usage
 from services.orchestrator.models import RunKey
 from services.orchestrator.runs.tally import GroupBy, Period, RunCost, account
-from tests.service.orchestrator.conftest import ANN, QUESTION, Orchestrator, collect, unreachable_tools
+from tests.service.orchestrator.conftest import ANN, QUESTION, NoSwitches, Orchestrator, collect, unreachable_tools
 from tests.service.orchestrator.test_handlers import serving
 from tests.service.orchestrator.test_runs import GatedModel, _has_status, status_of, until
 from tests.unit.kit.llm_fakes import Script, following_switch
@@ -156,7 +156,9 @@ async def stub(
     async with (
         following_switch(jetstream, Script(), None) as switch,
         serving(
-            OrchestratorServicer(orchestrator.runs, orchestrator.deletion, switch, tally, unreachable_tools())
+            OrchestratorServicer(
+                orchestrator.runs, orchestrator.deletion, switch, tally, unreachable_tools(), NoSwitches()
+            )
         ) as stub,
     ):
         yield stub

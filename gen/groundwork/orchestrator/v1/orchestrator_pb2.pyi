@@ -2637,6 +2637,7 @@ class ListAgentsResponse(_message.Message):
 
     AGENTS_FIELD_NUMBER: _builtins.int
     MODES_FIELD_NUMBER: _builtins.int
+    SWITCHED_OFF_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def agents(self) -> _containers.RepeatedCompositeFieldContainer[Global___Agent]:
         """By name."""
@@ -2645,19 +2646,106 @@ class ListAgentsResponse(_message.Message):
     def modes(self) -> _containers.RepeatedCompositeFieldContainer[Global___Mode]:
         """By name."""
 
+    @_builtins.property
+    def switched_off(self) -> _containers.RepeatedCompositeFieldContainer[Global___SwitchedOffAgent]:
+        """Agents that an operator has switched off, by name. Not all are in `agents`: "research" is what serves RUN_MODE_AGENT."""
+
     def __init__(
         self,
         *,
         agents: _abc.Iterable[Global___Agent] | None = ...,
         modes: _abc.Iterable[Global___Mode] | None = ...,
+        switched_off: _abc.Iterable[Global___SwitchedOffAgent] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["agents", b"agents", "modes", b"modes"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agents", b"agents", "modes", b"modes", "switched_off", b"switched_off"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ListAgentsResponse: _TypeAlias = ListAgentsResponse  # noqa: Y015
+
+@_typing.final
+class SwitchedOffAgent(_message.Message):
+    """An agent that is switched off."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    BY_FIELD_NUMBER: _builtins.int
+    AT_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """Its name."""
+    by: _builtins.str
+    """Who switched it off."""
+    @_builtins.property
+    def at(self) -> _timestamp_pb2.Timestamp:
+        """When."""
+
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        by: _builtins.str = ...,
+        at: _timestamp_pb2.Timestamp | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["at", b"at"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["at", b"at", "by", b"by", "name", b"name"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SwitchedOffAgent: _TypeAlias = SwitchedOffAgent  # noqa: Y015
+
+@_typing.final
+class SwitchAgentRequest(_message.Message):
+    """Switches an agent."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    ENABLED_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """Its name: "research"."""
+    enabled: _builtins.bool
+    """Whether it is to be on."""
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        enabled: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["enabled", b"enabled", "name", b"name"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SwitchAgentRequest: _TypeAlias = SwitchAgentRequest  # noqa: Y015
+
+@_typing.final
+class SwitchAgentResponse(_message.Message):
+    """It is switched, and in force on the replica that answers; the others follow within a second."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SWITCHED_OFF_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def switched_off(self) -> _containers.RepeatedCompositeFieldContainer[Global___SwitchedOffAgent]:
+        """Agents that are off now, by name."""
+
+    def __init__(
+        self,
+        *,
+        switched_off: _abc.Iterable[Global___SwitchedOffAgent] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["switched_off", b"switched_off"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SwitchAgentResponse: _TypeAlias = SwitchAgentResponse  # noqa: Y015
 
 @_typing.final
 class Agent(_message.Message):

@@ -85,6 +85,11 @@ class OrchestratorServiceStub:
                 request_serializer=groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.ListAgentsRequest.SerializeToString,
                 response_deserializer=groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.ListAgentsResponse.FromString,
                 _registered_method=True)
+        self.SwitchAgent = channel.unary_unary(
+                '/groundwork.orchestrator.v1.OrchestratorService/SwitchAgent',
+                request_serializer=groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.SwitchAgentRequest.SerializeToString,
+                response_deserializer=groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.SwitchAgentResponse.FromString,
+                _registered_method=True)
         self.GetModels = channel.unary_unary(
                 '/groundwork.orchestrator.v1.OrchestratorService/GetModels',
                 request_serializer=groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.GetModelsRequest.SerializeToString,
@@ -183,6 +188,14 @@ class OrchestratorServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def SwitchAgent(self, request, context):
+        """Switches an agent off or on, on all replicas and after a restart. While it is off its questions get one search and one answer, and
+        are told so; runs that go on end as they began. INVALID_ARGUMENT for an agent that cannot be switched.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def GetModels(self, request, context):
         """The language models: what each operation asks, and what there is.
         """
@@ -257,6 +270,11 @@ def add_OrchestratorServiceServicer_to_server(servicer, server):
                     servicer.ListAgents,
                     request_deserializer=groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.ListAgentsRequest.FromString,
                     response_serializer=groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.ListAgentsResponse.SerializeToString,
+            ),
+            'SwitchAgent': grpc.unary_unary_rpc_method_handler(
+                    servicer.SwitchAgent,
+                    request_deserializer=groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.SwitchAgentRequest.FromString,
+                    response_serializer=groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.SwitchAgentResponse.SerializeToString,
             ),
             'GetModels': grpc.unary_unary_rpc_method_handler(
                     servicer.GetModels,
@@ -545,6 +563,33 @@ class OrchestratorService:
             '/groundwork.orchestrator.v1.OrchestratorService/ListAgents',
             groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.ListAgentsRequest.SerializeToString,
             groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.ListAgentsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def SwitchAgent(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/groundwork.orchestrator.v1.OrchestratorService/SwitchAgent',
+            groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.SwitchAgentRequest.SerializeToString,
+            groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.SwitchAgentResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -47,6 +47,10 @@ class OrchestratorServiceStub:
     """The tools that a run of the caller may use, by name."""
     ListAgents: _aio.UnaryUnaryMultiCallable[_orchestrator_pb2.ListAgentsRequest, _orchestrator_pb2.ListAgentsResponse]
     """The agents and the modes that are offered, by name."""
+    SwitchAgent: _aio.UnaryUnaryMultiCallable[_orchestrator_pb2.SwitchAgentRequest, _orchestrator_pb2.SwitchAgentResponse]
+    """Switches an agent off or on, on all replicas and after a restart. While it is off its questions get one search and one answer, and
+    are told so; runs that go on end as they began. INVALID_ARGUMENT for an agent that cannot be switched.
+    """
     GetModels: _aio.UnaryUnaryMultiCallable[_orchestrator_pb2.GetModelsRequest, _orchestrator_pb2.GetModelsResponse]
     """The language models: what each operation asks, and what there is."""
     SetModel: _aio.UnaryUnaryMultiCallable[_orchestrator_pb2.SetModelRequest, _orchestrator_pb2.SetModelResponse]
@@ -149,6 +153,16 @@ class OrchestratorServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _aio.ServicerContext[_orchestrator_pb2.ListAgentsRequest, _abc.Awaitable[_orchestrator_pb2.ListAgentsResponse]],
     ) -> _abc.Awaitable[_orchestrator_pb2.ListAgentsResponse]:
         """The agents and the modes that are offered, by name."""
+
+    @_abc_1.abstractmethod
+    def SwitchAgent(
+        self,
+        request: _orchestrator_pb2.SwitchAgentRequest,
+        context: _aio.ServicerContext[_orchestrator_pb2.SwitchAgentRequest, _abc.Awaitable[_orchestrator_pb2.SwitchAgentResponse]],
+    ) -> _abc.Awaitable[_orchestrator_pb2.SwitchAgentResponse]:
+        """Switches an agent off or on, on all replicas and after a restart. While it is off its questions get one search and one answer, and
+        are told so; runs that go on end as they began. INVALID_ARGUMENT for an agent that cannot be switched.
+        """
 
     @_abc_1.abstractmethod
     def GetModels(
