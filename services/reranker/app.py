@@ -25,10 +25,10 @@ from services.reranker.embedding import Embedding
 from services.reranker.errors import ModelFileMissing
 from services.reranker.handlers import RerankerServicer
 from services.reranker.judging.judging import Judging
+from services.reranker.judging.reading import ReadText
 from services.reranker.known_texts import KnownTexts
 from services.reranker.model_files import EmbeddingModel
 from services.reranker.models import (
-    ContentVectors,
     EmbeddingModelInfo,
     Lane,
     ModelInfo,
@@ -195,7 +195,7 @@ def _judging(parts: _Parts) -> Judging | None:
         return None
     preparation, cache = (
         _preparation(cpu, parts.executor),
-        TextCache[ContentVectors](parts.settings.reranker_judge_cache_bytes),
+        TextCache[ReadText](parts.settings.reranker_judge_cache_bytes),
     )
     return Judging(preparation, parts.batchers[Provider.CPU], cpu.pieces_of, cache, parts.executor)
 

@@ -5,9 +5,10 @@ from collections import OrderedDict
 from hashlib import sha256
 from typing import Generic, TypeVar
 
-from services.reranker.models import ContentVectors, QueryVectors, TextVectors
+from services.reranker.judging.reading import ReadText
+from services.reranker.models import QueryVectors, TextVectors
 
-Vectors = TypeVar("Vectors", TextVectors, QueryVectors, ContentVectors)
+Vectors = TypeVar("Vectors", TextVectors, QueryVectors, ReadText)
 
 
 def text_key(text: str) -> bytes:

@@ -5,8 +5,9 @@ Languages: English, German, French, Spanish, Italian, Portuguese, Russian, Hebre
 """
 
 import re
+from hashlib import sha256
 
-from kit.language.terms import words
+from kit.language.terms import STOPWORDS, words
 
 NEGATION = words(
     "not no never none nobody nothing neither nor without cannot isn't aren't wasn't weren't don't doesn't didn't won't can't couldn't "
@@ -62,6 +63,8 @@ LESS = words(
     "az önce düşük أقل أصغر قبل 少 低 小 前 之前 减少"
 )
 CATEGORIES = (NEGATION, UNIVERSAL, PARTIAL, LIMITING, PLANNED, DONE, CONDITION, CAUSE, MORE, LESS)
+FINGERPRINT = sha256(repr([sorted(each) for each in (STOPWORDS, *CATEGORIES)]).encode()).hexdigest()[:16]
+"""Of the words that features look for: the judge was fitted with these, and other words need another fit."""
 
 OWN_ACTION = re.compile(
     r"^\W*(?:done\b|(?:ok|okay|sure|yes)?\W*i(?:['’]ve| have| just|['’]ll| will)?\s+(?:have\s+)?(?:now\s+|just\s+|already\s+|also\s+)?"

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from kit.language.opposites import opposed
 from services.reranker.judging import cues
+from services.reranker.judging.network import Comparison, Weights, logits
 from services.reranker.judging.reading import ReadText, Word
 from services.reranker.models import Float32
 
@@ -26,7 +27,7 @@ _CATEGORY_NAMES = (
     "more",
     "less",
 )
-FEATURES = (
+ALIGNMENT = (
     "words", "passage_words", "pooled_cosine", "mean_best", "least_best", "least_three", "best_p10", "best_p25", "share_below_75",
     "share_below_85", "share_exact", "share_exact_in_window", "mean_in_unit", "least_in_unit", "mean_in_window", "least_in_window",
     "window_units", "second_unit_gain", "window_left_over", "window_least", "window_words_ratio", "numbers", "numbers_missing",
@@ -38,6 +39,9 @@ FEATURES = (
     "content_found", "content_found_in_unit", "unit_content_claimed", "opposites_in_place", "exact_missing", "cosine_of_unit",
     *(f"{name}_{what}" for name in _CATEGORY_NAMES for what in ("claim", "window", "claim_best", "window_best")),
 )  # fmt: skip
+_FAR = 5.0
+"""Words: from this distance on, a step between the places of two neighbours hardly counts more."""
+FEATURES = (*ALIGNMENT, "network_supported", "network_contradicted")
 
 
 @dataclass(frozen=True)
@@ -48,16 +52,25 @@ class Compared:
     span: tuple[int, int]
 
 
-def compare(claim: ReadText, passage: ReadText) -> Compared | None:
-    """None where one of the texts has no words."""
+def compare(claim: ReadText, passage: ReadText, networks: Sequence[Weights]) -> Compared | None:
+    """None where one of the texts has no words. The networks' verdicts are averaged."""
     if not len(claim.words) or not len(passage.words):
         return None
-    pair = _Pair(claim, passage)
-    features = [*pair.alignment(), *pair.exact(), *pair.order(), *pair.substitution(), *pair.categories()]
-    return Compared([float(each) for each in features], passage.units[pair.units[0]])
+    alignment = Alignment(claim, passage)
+    compared = alignment.comparison()
+    said = np.mean([logits(each, compared) for each in networks], axis=0)
+    return Compared([*alignment.features(), *network_features(said)], passage.units[alignment.units[0]])
 
 
-class _Pair:
+def network_features(said: Float32) -> list[float]:
+    """Of the three numbers that `network.logits` gives."""
+    supported, contradicted, not_found = map(float, said)
+    return [supported - float(np.logaddexp(contradicted, not_found)), contradicted - not_found]
+
+
+class Alignment:
+    """How the words of a claim lie to those of a passage. Neither may be without words."""
+
     def __init__(self, claim: ReadText, passage: ReadText) -> None:
         self.claim, self.passage = claim, passage
         self.cosines: Float32 = claim.vectors @ passage.vectors.T
@@ -76,6 +89,33 @@ class _Pair:
         self.best = self.window_cosines[np.arange(len(claim.words)), self.where]
         self.exact_match: Flags = np.asarray(self.window_same.any(1))
         self.back = self.window_cosines.max(0)
+
+    def features(self) -> list[float]:
+        """The features that ALIGNMENT names."""
+        found = [*self._alignment(), *self._exact(), *self._order(), *self._substitution(), *self._categories()]
+        return [float(each) for each in found]
+
+    def comparison(self) -> Comparison:
+        """What the network reads."""
+        window = np.flatnonzero(self.in_window)
+        places = window[self.where]
+        steps = np.tanh(np.diff(self.where) / _FAR)
+        beside = self.unit_of[places][1:] == self.unit_of[places][:-1]
+        exact = self.window_same[np.arange(len(self.where)), self.where]
+        own = [_flags(word) for word in self.claim.words]
+        seen = np.column_stack([
+            own, [_flags(self.passage.words[place]) for place in places], exact, self.exact_match, self.same.any(1), self.best,
+            self.best_any, self.in_unit, [0, *steps], [*steps, 0], [0, *beside], [*beside, 0], self.unit_of[places] == 0,
+        ])  # fmt: skip
+        nearness = float(self.claim.pooled @ self.passage.pooled)
+        whole = [nearness, math.log1p(len(own)), math.log1p(len(window)), self.gain]
+        return Comparison(
+            self.claim.vectors,
+            self.passage.vectors[places],
+            seen.astype(np.float32),
+            self.weights / self.weights.sum(),
+            np.array(whole, np.float32),
+        )
 
     def _same_words(self) -> Flags:
         keys = [_key(word) for word in self.claim.words], [_key(word) for word in self.passage.words]
@@ -103,7 +143,7 @@ class _Pair:
             chosen.append(0)
         return chosen
 
-    def alignment(self) -> list[float]:
+    def _alignment(self) -> list[float]:
         best, low = self.best, np.sort(self.best)
         weights = self.weights / self.weights.sum()
         left_over = np.array([_weight(word) for word in self.window if word.unit], np.float32)
@@ -117,7 +157,7 @@ class _Pair:
             len(self.units), self.gain, left_over_share, back.min() if len(back) else NONE, len(back) / len(best),
         ]  # fmt: skip
 
-    def exact(self) -> list[float]:
+    def _exact(self) -> list[float]:
         numbers = [i for i, word in enumerate(self.claim.words) if word.number]
         there = {word.number for word in self.passage.words}
         window = {word.number for word in self.window}
@@ -182,7 +222,7 @@ class _Pair:
                     right.append(self.claim.words[i].stem in near)
         return float(np.mean(right)) if right else NONE
 
-    def order(self) -> list[float]:
+    def _order(self) -> list[float]:
         names = [i for i, word in enumerate(self.claim.words) if word.is_name and self.exact_match[i]]
         sure = [i for i in range(len(self.claim.words)) if self.content[i] and self.best[i] > 0.8]
         jumps = np.abs(np.diff(self.where[sure])) if len(sure) > 1 else np.zeros(1)
@@ -192,7 +232,7 @@ class _Pair:
             same.min() if len(same) else NONE, same.mean() if len(same) else NONE,
         ]  # fmt: skip
 
-    def substitution(self) -> list[float]:
+    def _substitution(self) -> list[float]:
         """Words of the claim that the window does not have, where it has another one in their place."""
         lone_back: Flags = np.asarray(~self.window_same.any(0))
         content = self.content
@@ -236,7 +276,7 @@ class _Pair:
     def _direction(words: Sequence[Word]) -> int:
         return sum((word.lower in cues.MORE) - (word.lower in cues.LESS) for word in words)
 
-    def categories(self) -> list[float]:
+    def _categories(self) -> list[float]:
         found: list[float] = []
         for category in cues.CATEGORIES:
             mine = [i for i, word in enumerate(self.claim.words) if _is_cue(word, category)]
@@ -246,6 +286,11 @@ class _Pair:
                 min((float(self.window_cosines[:, j].max()) for j in theirs), default=NONE),
             ]  # fmt: skip
         return found
+
+
+def _flags(word: Word) -> list[bool]:
+    kind = [word.is_stop, bool(word.number), word.is_name, word.is_first]
+    return kind + [_is_cue(word, category) for category in cues.CATEGORIES]
 
 
 def _is_cue(word: Word, category: frozenset[str]) -> bool:

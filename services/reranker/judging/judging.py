@@ -1,7 +1,7 @@
 """Judges claims against passages: reads both with the embedding model, and asks the fitted judge."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from hashlib import sha256
@@ -51,7 +51,7 @@ class Judging:
         preparation: Preparation,
         batcher: Batcher,
         pieces_of: Pieces,
-        cache: TextCache[ContentVectors],
+        cache: TextCache[ReadText],
         executor: Executor,
     ) -> None:
         self._preparation = preparation
@@ -69,46 +69,63 @@ class Judging:
         _check_citations(claims, len(passages))
         self._batcher.check_open(Lane.RERANK)
         texts = [*passages, *(JudgedPassage(claim.text) for claim in claims)]
-        vectors = await self._vectors([joined(each.heading, each.text) for each in texts], timeout_s)
-        return await asyncio.get_running_loop().run_in_executor(self._executor, self._verdicts, claims, texts, vectors)
+        known = {text: own for text in texts if (own := self._cache.get(_key(text))) is not None}
+        vectors = await self._vectors([text for text in dict.fromkeys(texts) if text not in known], timeout_s)
+        run = asyncio.get_running_loop().run_in_executor
+        read, verdicts = await run(self._executor, self._read_and_judge, claims, texts, known, vectors)
+        for text in dict.fromkeys(texts):
+            self._cache.put(_key(text), read[text])
+        return verdicts
 
     def forget(self) -> None:
         """Drops the passages that are remembered: one of them may be gone."""
         self._cache.clear()
 
-    async def _vectors(self, texts: Sequence[str], timeout_s: float | None) -> list[ContentVectors]:
+    async def _vectors(
+        self, texts: Sequence[JudgedPassage], timeout_s: float | None
+    ) -> dict[JudgedPassage, ContentVectors]:
         """What the model makes of each text."""
-        keys = [sha256(text.encode()).digest() for text in texts]
-        found = {key: vectors for key in set(keys) if (vectors := self._cache.get(key)) is not None}
-        missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in found}
-        if missing:
-            ids = await self._preparation.token_ids(list(missing.values()), TextKind.QUERY)
-            read = await self._batcher.submit(ids, self._preparation.content_vectors, Lane.RERANK, timeout_s)
-            for key, vectors in zip(missing, read, strict=True):
-                found[key] = vectors
-                self._cache.put(key, vectors)
-        return [found[key] for key in keys]
+        if not texts:
+            return {}
+        ids = await self._preparation.token_ids([joined(each.heading, each.text) for each in texts], TextKind.QUERY)
+        vectors = await self._batcher.submit(ids, self._preparation.content_vectors, Lane.RERANK, timeout_s)
+        return dict(zip(texts, vectors, strict=True))
 
-    def _verdicts(
-        self, claims: Sequence[JudgedClaim], texts: Sequence[JudgedPassage], vectors: Sequence[ContentVectors]
-    ) -> list[ClaimVerdict]:
-        read = [self._read(text, each) for text, each in zip(texts, vectors, strict=True)]
-        count = len(texts) - len(claims)
-        return [
-            _verdict(text, [(number, read[number]) for number in dict.fromkeys(claim.passages)], texts)
-            for claim, text in zip(claims, read[count:], strict=True)
+    def _read_and_judge(
+        self,
+        claims: Sequence[JudgedClaim],
+        texts: Sequence[JudgedPassage],
+        known: Mapping[JudgedPassage, ReadText],
+        vectors: Mapping[JudgedPassage, ContentVectors],
+    ) -> tuple[dict[JudgedPassage, ReadText], list[ClaimVerdict]]:
+        """The texts as they were read, and the verdicts. `texts`: the passages, then the claims."""
+        read = {**known, **{text: self._read(text, each) for text, each in vectors.items()}}
+        own = texts[len(texts) - len(claims) :]
+        cited = [tuple(dict.fromkeys(claim.passages)) for claim in claims]
+        together = {numbers: concatenated([read[texts[number]] for number in numbers]) for numbers in set(cited)}
+        verdicts = [
+            _verdict(
+                read[text], together[numbers], [(number, read[texts[number]], texts[number]) for number in numbers]
+            )
+            for numbers, text in zip(cited, own, strict=True)
         ]
+        return read, verdicts
 
     def _read(self, text: JudgedPassage, vectors: ContentVectors) -> ReadText:
         words = read_text(text.text, text.heading, self._pieces_of)
         return with_vectors(text.text, text.heading, words, vectors.tokens, vectors.pooled)
 
 
-def _verdict(claim: ReadText, cited: Sequence[tuple[int, ReadText]], texts: Sequence[JudgedPassage]) -> ClaimVerdict:
-    probability, (start, end) = judge(claim, concatenated([passage for _, passage in cited]))
-    for number, passage in cited:
+def _key(text: JudgedPassage) -> bytes:
+    return sha256(f"{len(text.heading)} {joined(text.heading, text.text)}".encode()).digest()
+
+
+def _verdict(claim: ReadText, together: ReadText, cited: Sequence[tuple[int, ReadText, JudgedPassage]]) -> ClaimVerdict:
+    """`together`: all cited passages as one; the deciding span is put back into the one that holds it."""
+    probability, (start, end) = judge(claim, together)
+    for number, passage, text in cited:
         if start <= len(passage.text):
-            shift = len(joined(texts[number].heading, ""))
+            shift = len(joined(text.heading, ""))
             start, end = max(0, start - shift), max(0, min(end, len(passage.text)) - shift)
             return ClaimVerdict(probability, number, start, end)
         start, end = start - len(passage.text) - 1, end - len(passage.text) - 1

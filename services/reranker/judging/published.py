@@ -1,13 +1,15 @@
 """How often each judge is wrong, as docs/evaluation.md publishes it, and whether that is seldom enough."""
 
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
 FIGURES_FILE = Path(__file__).with_name("figures.json")
 _MOST_FALSE_PASSED = _MOST_TRUE_FAILED = 0.15
-"""From these shares down a judge may say that a source supports a claim."""
+_LEAST_GAIN = 0.1
+"""A judge may say that a source supports a claim with such shares on written claims and such a gain on each public set."""
 
 
 @dataclass(frozen=True)
@@ -19,11 +21,14 @@ class JudgeFigures:
     true_failed: float
     """Share of true claims that do not."""
     claims: int
+    gains: Mapping[str, float] = field(default_factory=dict)
+    """By public set, how much higher its balanced accuracy is than that of the words alone."""
 
     @property
     def are_good(self) -> bool:
         """Whether the judge may say that a source supports a claim."""
-        return self.false_passed <= _MOST_FALSE_PASSED and self.true_failed <= _MOST_TRUE_FAILED
+        shares_are_low = self.false_passed <= _MOST_FALSE_PASSED and self.true_failed <= _MOST_TRUE_FAILED
+        return shares_are_low and bool(self.gains) and min(self.gains.values()) >= _LEAST_GAIN
 
 
 def figures_of(judge: str) -> JudgeFigures | None:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -15,6 +15,7 @@ from services.reranker.models import Float32, Int8
 Pieces = Callable[[Sequence[str]], list[list[str]]]
 """The tokenizer's pieces of each text, as they are written."""
 
+_WORD_BYTES = 600
 _MARK = "▁"
 """What SentencePiece writes for a space in front of a word."""
 _UNSPACED = re.compile(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
@@ -79,7 +80,11 @@ class ReadText:
     """float32 [dimension]: the embedding."""
     units: Sequence[tuple[int, int]]
     """First and last character of each sentence or row; the first is the heading."""
-    kinds: dict[str, frozenset[int]] = field(default_factory=dict)
+
+    @property
+    def size_bytes(self) -> int:
+        """About what it takes in memory: the vectors, and the words with what is remembered of each."""
+        return self.vectors.nbytes + self.pooled.nbytes + _WORD_BYTES * len(self.words)
 
 
 def read_text(text: str, heading: str, pieces_of: Pieces) -> tuple[list[Word], list[int], list[tuple[int, int]]]:

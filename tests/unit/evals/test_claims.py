@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from evals.claims.__main__ import main, render
+from evals.claims.__main__ import main, misses, render
 from evals.claims.figures import Judged, calibration_error, figures
 from evals.claims.judges import judge_by_words
 from evals.claims.sets import LabelledClaim, is_fitted_on, load_sets
@@ -88,3 +88,16 @@ def test_report_breaks_a_set_down_by_kind_and_language() -> None:
     assert "negation (false)" in text
     assert "## written, by language" in text
     assert "30 ms" in text
+
+
+def test_sets_under_their_threshold_are_named_and_so_are_those_that_were_not_measured() -> None:
+    judged = [Judged(claim("It.", is_true=true), 0.9, True) for true in (True, False)]
+    assert list(misses({"written": judged}, {"written": 0.5})) == []
+    said = list(misses({"written": judged}, {"written": 0.8, "sick": 0.7}))
+    assert ["written" in said[0], "sick" in said[1], len(said)] == [True, True, 2]
+
+
+def test_threshold_that_names_no_share_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--fail-under", "written"])
+    assert "SET=SHARE" in capsys.readouterr().err

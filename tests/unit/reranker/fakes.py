@@ -32,15 +32,11 @@ def ids(*tokens: int, length: int = 0) -> TokenIds:
 class FakeEncoder:
     """Each token id has a fixed random vector; nothing depends on neighbours or padding."""
 
-    def __init__(self, streams: int = 1) -> None:
-        self.streams = streams
+    def __init__(self, streams: int = 1, dimension: int = DIMENSION) -> None:
+        self.streams, self.dimension = streams, dimension
         self.batches: list[Int64] = []
         self.error: Exception | None = None
-        self._table = np.random.default_rng(7).normal(size=(1000, DIMENSION)).astype(np.float32)
-
-    @property
-    def dimension(self) -> int:
-        return DIMENSION
+        self._table = np.random.default_rng(7).normal(size=(1000, dimension)).astype(np.float32)
 
     @property
     def runtime(self) -> str:
@@ -52,7 +48,7 @@ class FakeEncoder:
         self.batches.append(input_ids)
         if self.error is not None:
             raise self.error
-        return reduce_hidden(self._table[input_ids % 1000], attention_mask, np.eye(DIMENSION, dtype=np.float32))
+        return reduce_hidden(self._table[input_ids % 1000], attention_mask, np.eye(self.dimension, dtype=np.float32))
 
     def seen(self) -> set[int]:
         """First token of each text that reached the model."""

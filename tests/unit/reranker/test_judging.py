@@ -8,17 +8,20 @@ import pytest
 
 from services.reranker.batching import Batcher
 from services.reranker.errors import JudgedPassageMissing, TextEmpty
-from services.reranker.judging.features import FEATURES, compare
+from services.reranker.judging.cues import FINGERPRINT
+from services.reranker.judging.features import ALIGNMENT, FEATURES, Alignment
 from services.reranker.judging.judging import JudgedClaim, JudgedPassage, Judging
+from services.reranker.judging.published import JudgeFigures, figures_of
 from services.reranker.judging.reading import ReadText, concatenated, joined, number_value, read_text, with_vectors
-from services.reranker.judging.verdicts import model, probability_of, says_own_action
-from services.reranker.models import ContentVectors
+from services.reranker.judging.verdicts import JUDGE, NETWORKS_FILE, check_model, model, probability_of, says_own_action
 from services.reranker.passage_cache import TextCache
 from services.reranker.preparation import Preparation
 from tests.unit.reranker.conftest import RunBatcher
 from tests.unit.reranker.fakes import FakeEncoder, WordTokenizer
 
 _DIMENSION = 64
+_FITTED_DIMENSION = 384
+"""Of the vectors that the judge was fitted on."""
 
 
 def pieces_of(chunks: Sequence[str]) -> list[list[str]]:
@@ -37,9 +40,7 @@ def read(text: str, heading: str = "") -> ReadText:
 
 
 def features(claim: str, passage: str, heading: str = "") -> dict[str, float]:
-    compared = compare(read(claim), read(passage, heading))
-    assert compared is not None
-    return dict(zip(FEATURES, compared.features, strict=True))
+    return dict(zip(ALIGNMENT, Alignment(read(claim), read(passage, heading)).features(), strict=True))
 
 
 @pytest.mark.parametrize(
@@ -88,8 +89,17 @@ def test_denials_are_counted_on_both_sides() -> None:
 
 
 def test_every_feature_is_fitted() -> None:
-    found = features("The lid opens.", "The lid opens when the lamp is green.", "Manual")
-    assert 0.0 < probability_of(model(), list(found.values())) < 1.0
+    assert tuple(model()["features"]) == FEATURES
+    assert model()["words"] == FINGERPRINT, "the words that features look for have changed: run scripts/judge/fit.py"
+    assert 0.0 < probability_of(model(), [0.5] * len(FEATURES)) < 1.0
+
+
+def test_model_that_was_fitted_for_other_features_or_networks_is_refused() -> None:
+    file = NETWORKS_FILE.read_bytes()
+    with pytest.raises(ValueError, match="other features; run"):
+        check_model({**model(), "features": ["words"]}, file)
+    with pytest.raises(ValueError, match=r"another judge\.npz; run"):
+        check_model(model(), file + b"x")
 
 
 @pytest.mark.parametrize(
@@ -119,13 +129,13 @@ def test_passages_follow_one_another_as_one() -> None:
 
 def judging(batcher: Batcher, executor: Executor) -> Judging:
     """The use case over the fakes."""
-    cache = TextCache[ContentVectors](1_000_000)
+    cache = TextCache[ReadText](1_000_000)
     return Judging(Preparation(WordTokenizer(), executor), batcher, pieces_of, cache, executor)
 
 
 async def test_verdict_names_the_sentence_that_decides(run_batcher: RunBatcher, executor: Executor) -> None:
     passages = [JudgedPassage("Nothing here.", "Notes"), JudgedPassage("Keep it dry. The lid opens at noon.", "Manual")]
-    async with run_batcher(FakeEncoder()) as batcher:
+    async with run_batcher(FakeEncoder(dimension=_FITTED_DIMENSION)) as batcher:
         (verdict,) = await judging(batcher, executor).judge(
             [JudgedClaim("The lid opens at noon.", [0, 1])], passages, 20.0
         )
@@ -137,7 +147,7 @@ async def test_verdict_names_the_sentence_that_decides(run_batcher: RunBatcher, 
 async def test_passages_that_were_read_are_not_read_again_until_texts_are_forgotten(
     run_batcher: RunBatcher, executor: Executor
 ) -> None:
-    encoder = FakeEncoder()
+    encoder = FakeEncoder(dimension=_FITTED_DIMENSION)
     passage = JudgedPassage("The lid opens.")
     async with run_batcher(encoder) as batcher:
         judge = judging(batcher, executor)
@@ -154,12 +164,32 @@ async def test_passages_that_were_read_are_not_read_again_until_texts_are_forgot
 async def test_claim_without_its_passage_is_refused(
     run_batcher: RunBatcher, executor: Executor, cited: list[int], said: str
 ) -> None:
-    async with run_batcher(FakeEncoder()) as batcher:
+    async with run_batcher(FakeEncoder(dimension=_FITTED_DIMENSION)) as batcher:
         with pytest.raises(JudgedPassageMissing, match=said):
             await judging(batcher, executor).judge([JudgedClaim("It opens.", cited)], [JudgedPassage("The lid.")], 20.0)
 
 
 async def test_blank_claim_is_refused(run_batcher: RunBatcher, executor: Executor) -> None:
-    async with run_batcher(FakeEncoder()) as batcher:
+    async with run_batcher(FakeEncoder(dimension=_FITTED_DIMENSION)) as batcher:
         with pytest.raises(TextEmpty, match=r"claims\[0\]"):
             await judging(batcher, executor).judge([JudgedClaim(" ", [0])], [JudgedPassage("The lid.")], 20.0)
+
+
+@pytest.mark.parametrize(
+    ("false_passed", "true_failed", "gains", "is_good"),
+    [
+        (0.1, 0.1, {"sick": 0.1, "scifact": 0.2}, True),
+        (0.2, 0.1, {"sick": 0.1}, False),
+        (0.1, 0.2, {"sick": 0.1}, False),
+        (0.1, 0.1, {"sick": 0.2, "scifact": -0.1}, False),
+        (0.1, 0.1, {}, False),
+    ],
+)
+def test_judge_may_say_supported_where_all_its_figures_are_good(
+    false_passed: float, true_failed: float, gains: dict[str, float], is_good: bool
+) -> None:
+    assert JudgeFigures(false_passed, true_failed, 210, gains).are_good is is_good
+
+
+def test_figures_of_the_judge_that_is_shipped_are_published() -> None:
+    assert figures_of(JUDGE) is not None

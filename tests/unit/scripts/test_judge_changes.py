@@ -4,8 +4,8 @@ import random
 
 import pytest
 
-from scripts.claim_changes import change, combined, shortened, statement
-from scripts.claim_rows import row_claims
+from scripts.judge.changes import change, combined, shortened
+from scripts.judge.rows import row_claims
 
 _PASSAGE = (
     "Ada Moncrieff met Jules Kettering in Lindow on 6 May 1949. The firm will build 12 mills if the council agrees."
@@ -47,7 +47,6 @@ def test_denials_are_put_in_and_taken_out(sentence: str, language: str, denied: 
 def test_true_claims_are_made_too() -> None:
     assert shortened("The old mill burned down, which the council regretted.") == "The old mill burned down."
     assert combined("It rained.", "The fair closed.", "en") == "It rained and the fair closed."
-    assert statement("Who built the mill?", "Ada") == "Ada built the mill."
 
 
 def test_claims_about_rows_are_true_of_their_list_alone() -> None:

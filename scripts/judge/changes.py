@@ -34,8 +34,11 @@ _SWAPS = {
     "tr": "daha_fazla/daha_az önce/sonra büyük/küçük yüksek/düşük ilk/son kuzey/güney doğu/batı yeni/eski uzun/kısa kazandı/kaybetti",
     "zh": "大/小 高/低 前/后 北/南 东/西 新/旧 长/短 多/少 增加/减少 最大/最小 第一/最后",
     "ar": "أكثر/أقل قبل/بعد أكبر/أصغر أعلى/أدنى شمال/جنوب شرق/غرب كبيرة/صغيرة جديدة/قديمة",
-    "hi": "अधिक/कम पहले/बाद बड़े/छोटे उच्च/निम्न उत्तर/दक्षिण पूर्व/पश्चिम",
-    "th": "มาก/น้อย ก่อน/หลัง ใหญ่/เล็ก สูง/ต่ำ เหนือ/ใต้ ตะวันออก/ตะวันตก",
+    "ru": "больше/меньше раньше/позже выше/ниже первый/последний дороже/дешевле старый/новый большой/маленький открыли/закрыли до/после всегда/никогда",
+    "he": "יותר/פחות לפני/אחרי ראשון/אחרון גדול/קטן חדש/ישן גבוה/נמוך פתוח/סגור תמיד/לעולם_לא",
+    "fr": "plus/moins avant/après premier/dernier première/dernière grand/petit nouveau/ancien ouvert/fermé toujours/jamais augmenté/diminué commença/cessa",
+    "it": "più/meno prima/dopo primo/ultimo grande/piccolo nuovo/vecchio sempre/mai aperto/chiuso",
+    "pt": "mais/menos antes/depois primeiro/último grande/pequeno novo/velho sempre/nunca aberto/fechado",
 }
 _DENIALS = {
     "en": (r"\b(is|are|was|were|has|have|had|can|could|will|would|does|did|may|must|should)\b", r"\1 not"),
@@ -46,12 +49,16 @@ _DENIALS = {
     "es": (r"\b(es|son|fue|fueron|era|eran|está|están|ha|han|había|puede|pueden|tiene|tienen|será)\b", r"no \1"),
     "zh": (r"(是|有|会|能)", r"不\1"),
     "ar": (r"\b(كان|كانت|يكون|تم)\b", r"لم \1"),
-    "hi": (r"(है|हैं|था|थे|थी)(?=[।\s])", r"नहीं \1"),
     "tr": (r"(\w+(?:dır|dir|dur|dür|tır|tir))\.", r"\1 değil."),
-    "th": (r"(เป็น|มี|ได้)", r"ไม่\1"),
+    "ru": (r"\b(был|была|было|были|будет|будут|включён|допускаются|стоит|стоят|проверит|купит)\b", r"не \1"),
+    "he": (r"\b(נמשך|עולה|סגור|מתכנן|יבדוק|תזמין)\b", r"לא \1"),
+    "fr": (r"\b(est|sont|fut|furent|sera|seront|a|ont|peut|peuvent|doit|doivent)\b", r"n'\1 pas"),
+    "it": (r"\b(è|sono|fu|può|possono|chiude|ha|hanno)\b", r"non \1"),
+    "pt": (r"\b(é|são|foi|vai|quer|será|tem)\b", r"não \1"),
 }
 _UNDENIALS = {
-    "en": r" not\b|n't\b", "de": r" nicht\b", "es": r"\bno (?=\w)", "zh": "不", "ar": r"\bلم |\bلا ", "hi": "नहीं ", "th": "ไม่", "tr": r" değil"
+    "en": r" not\b|n't\b", "de": r" nicht\b", "es": r"\bno (?=\w)", "zh": "不", "ar": r"\bلم |\bلا ", "tr": r" değil", "ru": r"\bне ", "he": r"\bלא |\bאין ", "fr": r" pas\b",
+    "it": r"\bnon ", "pt": r"\bnão "
 }  # fmt: skip
 _WIDER = {
     "en": (("some", "all"), ("many", "all"), ("most", "all"), ("several", "all"), ("often", "always"), ("sometimes", "always"), ("usually", "always"),
@@ -61,6 +68,9 @@ _WIDER = {
            ("bis zu", "mindestens"), ("kann", "muss")),
     "es": (("algunos", "todos los"), ("algunas", "todas las"), ("muchos", "todos los"), ("muchas", "todas las"), ("a menudo", "siempre"), ("solo", ""),
            ("casi", ""), ("hasta", "al menos"), ("puede", "debe")),
+    "ru": (("некоторые", "все"), ("большинство", "все"), ("только", ""), ("обычно", "всегда"), ("часто", "всегда"), ("почти", "")),
+    "fr": (("certains", "tous les"), ("souvent", "toujours"), ("seulement", ""), ("presque", ""), ("la plupart", "la totalité")),
+    "he": (("רוב", "כל"), ("חלק", "כל"), ("רק", ""), ("לפעמים", "תמיד")),
 }  # fmt: skip
 _UNITS = {
     "en": "kilometres/metres kilometers/meters km/m miles/feet metres/centimetres meters/centimeters years/months months/weeks weeks/days days/hours "
@@ -70,11 +80,16 @@ _UNITS = {
           "Millionen/Milliarden Euro/Dollar Jahrhundert/Jahrzehnt kg/g",
     "es": "kilómetros/metros metros/centímetros años/meses meses/semanas días/horas horas/minutos minutos/segundos millones/miles siglo/decenio "
           "dólares/euros kg/g",
+    "ru": "часов/дней дней/часов суток/часов лет/месяцев года/месяца рублей/копеек минут/часов кг/г", "fr": "jours/heures heures/minutes mois/semaines ans/mois euros/centimes",
+    "he": "שעה/דקה ימים/שעות שקלים/אגורות דקות/שעות",
 }  # fmt: skip
 _MONTHS = {
     "en": "January February March April May June July August September October November December Monday Tuesday Wednesday Thursday Friday Saturday Sunday",
     "de": "Januar Februar März April Mai Juni Juli August September Oktober November Dezember Montag Dienstag Mittwoch Donnerstag Freitag",
     "es": "enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre diciembre lunes martes miércoles jueves viernes",
+    "ru": "января февраля марта апреля мая июня июля августа сентября октября ноября декабря понедельник вторник среду четверг пятницу субботу",
+    "fr": "janvier février mars avril mai juin juillet août septembre octobre novembre décembre lundi mardi mercredi jeudi vendredi samedi dimanche",
+    "he": "ינואר פברואר מרץ אפריל מאי יוני יולי אוגוסט ספטמבר אוקטובר נובמבר דצמבר",
 }
 _NUMBER_WORDS = {
     "en": "two three four five six seven eight nine ten twelve", "de": "zwei drei vier fünf sechs sieben acht neun zehn zwölf",
@@ -82,9 +97,22 @@ _NUMBER_WORDS = {
 }  # fmt: skip
 _BECAUSE = {
     "en": ("because", "since", "because of the fact that", "due to the fact that"), "de": ("weil", "da"), "es": ("porque", "ya que"),
-    "tr": ("çünkü",), "zh": ("，因为",), "ar": ("لأن",), "hi": ("क्योंकि",), "th": ("เพราะ",),
+    "tr": ("çünkü",), "zh": ("，因为",), "ar": ("لأن",), "ru": ("потому что", "так как"), "he": ("כי", "מפני ש"),
+    "fr": ("parce que", "car"), "it": ("perché",), "pt": ("porque",),
 }  # fmt: skip
-_AND = {"en": " and ", "de": " und ", "es": " y ", "tr": " ve ", "zh": "，而且", "ar": " و", "hi": " और ", "th": " และ"}
+_AND = {
+    "en": " and ",
+    "de": " und ",
+    "es": " y ",
+    "tr": " ve ",
+    "zh": "，而且",
+    "ar": " و",
+    "ru": " и ",
+    "he": " ו",
+    "fr": " et ",
+    "it": " e ",
+    "pt": " e ",
+}
 _CONDITION = {
     "en": r",? (?:but )?(?:only )?(?:if|unless|provided|when|except|until) [^,.;]+", "de": r", (?:aber nur )?(?:wenn|falls|sofern|außer|solange) [^,.;]+",
     "es": r",? (?:pero )?(?:solo )?(?:si|salvo|excepto|cuando|siempre que) [^,.;]+",
@@ -316,21 +344,3 @@ def shortened(sentence: str) -> str | None:
 def combined(first: str, second: str, language: str) -> str:
     """Two true sentences as one."""
     return f"{_open(first)}{_AND[language]}{_lowered(second, language)}."
-
-
-def statement(question: str, answer: str) -> str | None:
-    """The claim that `answer` is the answer to an English question; None for questions of another form."""
-    text = question.strip().rstrip("?").strip()
-    answer = answer.strip().rstrip(".")
-    if found := re.match(r"(?i)who (?=\w)", text):
-        return f"{answer[:1].upper()}{answer[1:]} {text[found.end() :]}."
-    if found := re.match(r"(?i)(?:what|which) (is|was|are|were) (the .+)", text):
-        return f"{found[2][:1].upper()}{found[2][1:]} {found[1]} {answer}."
-    if found := re.match(r"(?i)(?:in )?(what|which) (?:\w+ )?(is|was|are|were|did|does|do) (.+)", text):
-        verb = "" if found[2].lower() in ("did", "does", "do") else f" {found[2]}"
-        return f"{found[3][:1].upper()}{found[3][1:]}{verb} {answer}."
-    if found := re.match(r"(?i)(when|where) (is|was|are|were|did|does|do) (.+)", text):
-        return f"{found[3][:1].upper()}{found[3][1:]}: {answer}."
-    if found := re.match(r"(?i)how many (\w+) (.+)", text):
-        return f"{answer[:1].upper()}{answer[1:]} {found[1]} {re.sub(r'^(did|does|do) ', '', found[2])}."
-    return None
