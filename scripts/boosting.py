@@ -4,7 +4,7 @@ Friedman: "Greedy function approximation: a gradient boosting machine", 2001; se
 as in XGBoost (arXiv:1603.02754, sections 2.2 and 3.4). Features are cut into at most 32 bins by their quantiles.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,19 +34,29 @@ class Boosting:
     seed: int = 7
 
 
-def fit(signals: Float, labels: Float, weights: Float, features: Sequence[str], how: Boosting) -> dict[str, Any]:
-    """The model of `labels` (0 or 1, [cases]) over `signals` ([cases, features], NaN for unknown)."""
+def fit(
+    signals: Float,
+    labels: Float,
+    weights: Float,
+    features: Sequence[str],
+    how: Boosting,
+    start: tuple[Mapping[str, Any], Float] | None = None,
+) -> dict[str, Any]:
+    """The model of `labels` (0 or 1, [cases]) over `signals` ([cases, features], NaN for unknown). `start`: a model to go on from
+    and its logits; features that it does not have yet come last, and the new trees use only them, if there are any."""
     rng = np.random.default_rng(how.seed)
     edges = [_edges(column[~np.isnan(column)]) for column in signals.T]
     mean = float(np.average(labels, weights=weights))
-    bias = float(np.log(mean / (1 - mean)))
-    logits = np.full(len(labels), bias)
-    trees: list[Any] = []
+    bias = start[0]["bias"] if start else float(np.log(mean / (1 - mean)))
+    logits = start[1].copy() if start else np.full(len(labels), bias)
+    trees: list[Any] = list(start[0]["trees"]) if start else []
+    known = len(start[0]["features"]) if start else 0
+    usable = np.arange(known % len(features), len(features))
     codes = _codes(signals, edges)
     for _ in range(how.trees):
         probability = 1 / (1 + np.exp(-logits))
         gradient, hessian = weights * (probability - labels), weights * probability * (1 - probability)
-        columns = rng.permutation(signals.shape[1])[: max(1, round(how.columns * signals.shape[1]))]
+        columns = rng.permutation(usable)[: max(1, round(how.columns * len(usable)))]
         grown = _Grower(codes, gradient, hessian, edges, columns, how)
         tree, step = grown.grow(np.arange(len(labels)), how.depth)
         trees.append(tree)

@@ -1,4 +1,4 @@
-"""Makes services/orchestrator/answering/extractive/answerability.json from cases with similarities and answerability_by_words.json
+"""Makes services/orchestrator/without_model/answerability.json from cases with similarities and answerability_by_words.json
 from those without, and says how good they are on cases left out.
 
 A case is one JSON line, made by scripts/answerability_cases.py: {"half": "fit" or "test", "kind": …, "signals": [a number or null,
@@ -21,13 +21,13 @@ from typing import Any
 import numpy as np
 
 from scripts.boosting import Boosting, Float, fit
-from services.orchestrator.answering.extractive.answerability import (
+from services.orchestrator.without_model.answerability import (
     MODEL_FILE,
     MODEL_FILE_BY_WORDS,
     SEMANTIC,
     probability_of,
 )
-from services.orchestrator.answering.extractive.signals import FEATURES
+from services.orchestrator.without_model.signals import FEATURES
 
 SHARES = {
     "answerable": 0.32,
@@ -62,21 +62,33 @@ class Cases:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("cases", type=Path, nargs="+", help="files of cases")
+    parser.add_argument(
+        "--more-trees",
+        type=int,
+        default=0,
+        help="go on from the models that are there with so many trees (default: fit anew)",
+    )
     options = parser.parse_args()
     rows = [json.loads(line) for path in options.cases for line in path.read_text("utf-8").splitlines()]
     for output in (MODEL_FILE, MODEL_FILE_BY_WORDS):
         own = [row for row in rows if (row["signals"][SEMANTIC] is None) is (output is MODEL_FILE_BY_WORDS)]
         if own:
-            sys.stdout.write(f"{output.name}\n{_fit(own, output)}")
+            sys.stdout.write(f"{output.name}\n{_fit(own, output, options.more_trees)}")
     return 0
 
 
-def _fit(rows: Sequence[dict[str, Any]], output: Path) -> str:
-    """Writes the model; returns the report."""
+def _fit(rows: Sequence[dict[str, Any]], output: Path, more_trees: int) -> str:
+    """Writes the model; returns the report, of a model that goes on from another with that one's before it."""
     fitted_on, left_out = (_cases([row for row in rows if row["half"] == half]) for half in ("fit", "test"))
-    model = fit(fitted_on.signals, fitted_on.right, fitted_on.weights, FEATURES, Boosting())
+    start, how, before = None, Boosting(), ""
+    if more_trees:
+        known = json.loads(output.read_text("utf-8"))
+        said = np.clip([probability_of(known, row) for row in fitted_on.signals], 1e-9, 1 - 1e-9)
+        start, how = (known, np.log(said / (1 - said))), Boosting(trees=more_trees)
+        before = f"before\n{_report(known, left_out)}after\n"
+    model = fit(fitted_on.signals, fitted_on.right, fitted_on.weights, FEATURES, how, start)
     output.write_text(json.dumps(model, separators=(",", ":")).replace("],[", "],\n[") + "\n", "utf-8")
-    return _report(model, left_out)
+    return before + _report(model, left_out)
 
 
 def _cases(rows: Sequence[dict[str, Any]]) -> Cases:

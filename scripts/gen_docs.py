@@ -54,8 +54,8 @@ _LANGUAGES = """# Languages
 
 Generated from `kit/language/languages/` by `make gen`. Each of these languages has one file, and a test checks that it is complete.
 Without a language model, Groundwork uses these words to read a question, to tell follow-ups, small talk and requests from
-questions, and to refuse in the language of the question. Search and embeddings cover more languages, and a model answers in those
-that it knows.
+questions, to find times in words ("since March 2024") and to refuse in the language of the question. Search and embeddings cover
+more languages, and a model answers in those that it knows.
 
 """
 

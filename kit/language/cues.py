@@ -20,43 +20,13 @@ _TIME_WORDS = re.compile(
     re.IGNORECASE,
 )
 _YEAR = re.compile(r"^(1\d{3}|20\d{2}|[89]\d{2})$")
-_LONGEST_SPAN = 100
 _OF_A_NAME = re.compile(r"[^\W\d_]-$")
-_YEARS = re.compile(
-    r"(?<!\d)(1\d{3}|20\d{2})(?:\s*[–—-]\s*|\s+(?:to|until|till|and|through|bis|und|à|et|jusqu['’]en|a|hasta|y|al|até|e|tot|en|do|по|до)\s+"
-    r"|\s*年?\s*[至到]\s*)(1\d{3}|20\d{2})(?!\d)"
-)
-"""The first and the last year of a span: "from 2016 to 2020"."""
 _NUMBER_WORDS = words(
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
     "seventeen eighteen nineteen twenty thirty forty fifty sixty seventy eighty ninety hundred hundreds thousand "
     "thousands million millions billion trillion dozen dozens half third quarter twice once double triple several "
     "none single pair couple percent majority"
 )
-_PRICE = re.compile(
-    r"\b(?:costs?|prices?|fees?|charges?|pay|koste\w*|preise?|teuer|gebühr\w*|coûte\w*|prix|tarif|cuestan?|precio|costano?|prezzo|custam?"
-    r"|preço|сто[ия]т|цен[аы])\b|多少钱|价格|いくら|料金|얼마",
-    re.IGNORECASE,
-)
-_FREE = re.compile(
-    r"(?<![\w-])free(?=\s+(?:of charge|for|with|admission|entry|entrance|parking|delivery|shipping|access)\b)"
-    r"|\b(?:no charge|kosten(?:los|frei)\w*|gebührenfrei|gratis|umsonst|gratuit\w*|бесплатн\w+)\b"
-    r"|(?<![\w-])frei(?=\s+für\b)|免费|無料|무료",
-    re.IGNORECASE,
-)
-"""What costs nothing, not what is sugar-free or free on Mondays."""
-_FREE_AT_THE_END = re.compile(r"(?<![\w-])(?:free|frei)(?=\s*(?:[.,;:!?)]|$))", re.IGNORECASE)
-_FREE_OTHERWISE = re.compile(
-    r"\b(?:again|still|from|until|feel|smoke|sugar|gluten|lactose|alcohol|barrier|seats?|spaces?|places?|wieder|noch|ab|bis|platz|plätze)\b",
-    re.IGNORECASE,
-)
-"""Beside a "free" that says nothing of money: "Three seats are free.", "Das Zimmer ist ab Montag wieder frei.", "smoke free"."""
-_MONEY = re.compile(
-    r"\d\s?(?:€|\$|£|¥|₽|円|元|원|zł|kč|kr\b|(?:euros?|eur|cents?|dollars?|usd|pounds?|gbp|franken|chf|francs?|рубл\w+|руб|євро|евро)\b)"
-    r"|[€$£¥]\s?\d|\b(?:eur|usd|gbp|chf)\s?\d",
-    re.IGNORECASE,
-)
-_PAY = "pay"
 _SPAN = re.compile(
     r"(\d|\b(one|two|three|four|five|six|seven|eight|nine|ten|twelve|several|few|many)\b)[\w.,\- ]{0,14}"
     r"\b(second|minute|hour|day|night|week|month|year|decade|centur|generation)",
@@ -90,24 +60,8 @@ _LOOSE_NEGATION = re.compile(
     re.IGNORECASE,
 )
 
-_SUPERLATIVE = re.compile(
-    r"\b(most|least|fewest|highest|lowest|largest|biggest|greatest|smallest|longest|shortest|oldest|youngest|cheapest|max|min"
-    r"|(?:höchst|niedrigst|größt|kleinst|meist|wenigst|längst|kürzest|ältest|jüngst|teuerst|billigst)e\w*|(?:le|la|les) plus"
-    r"|(?:le|la|les) moins|maxim(?:um|al)\w*|minim(?:um|al)\w*|mayor|menor|maggiore|minore|наибольш\w+|наименьш\w+|самы[йе]"
-    r"|самая|самое)\b|最(?!新|近|后|後)",
-    re.IGNORECASE,
-)
-_LIMIT = re.compile(r"\b(?:max|min|(?:maxim|minim)(?:um|al)\w*)\b", re.IGNORECASE)
 STRICT_KINDS = frozenset({AnswerKind.QUANTITY, AnswerKind.DURATION})
 """Kinds whose answer nearly always has a shape that a pattern sees: without it, it is no answer."""
-SHAPED_KINDS = STRICT_KINDS | {AnswerKind.TIME}
-"""Kinds whose answer has a shape that a pattern sees, where another sentence has it."""
-
-
-def compares(text: str, *, but_limits: bool = False) -> bool:
-    """Whether `text` says what is the most or the least of several; `but_limits`: by another word than "minimum" and "maximum",
-    which may be what one thing has."""
-    return bool(_SUPERLATIVE.search(_LIMIT.sub("", text) if but_limits else text))
 
 
 def is_negated(text: str, *, loosely: bool = False) -> bool:
@@ -118,31 +72,6 @@ def is_negated(text: str, *, loosely: bool = False) -> bool:
 def is_year(word: str) -> bool:
     """Whether a word is a year, most likely."""
     return bool(_YEAR.match(word))
-
-
-def years_between(text: str) -> frozenset[str]:
-    """The years of the spans that `text` names: 2016 to 2020 for "from 2016 to 2020". That "2016 and 2020" is one behind "between"
-    only is not told apart: a question about 2018 has no better sentence."""
-    spans = ((int(first), int(last)) for first, last in _YEARS.findall(text))
-    return frozenset(str(year) for first, last in spans for year in range(first, min(last, first + _LONGEST_SPAN) + 1))
-
-
-def costs_nothing(question: Question, text: str) -> frozenset[str]:
-    """Stems of the words by which a question asks for a price, where `text` says that there is none: "Admission is free"."""
-    if not _FREE.search(text) and (not _FREE_AT_THE_END.search(text) or _FREE_OTHERWISE.search(text)):
-        return frozenset()
-    return _price_words(question)
-
-
-def names_a_price(question: Question, text: str) -> frozenset[str]:
-    """The same where `text` has an amount of money, which may be the price: "A massage is 60 euros". "What do we pay for?" asks for
-    none."""
-    asked = _price_words(question) if _MONEY.search(text) else frozenset()
-    return asked if question.kind is AnswerKind.QUANTITY else asked - {_PAY}
-
-
-def _price_words(question: Question) -> frozenset[str]:
-    return frozenset(term.stem for term in question.terms if _PRICE.search(term.surface))
 
 
 def is_number_word(word: str) -> bool:
@@ -173,8 +102,6 @@ def _time(question: Question, text: str, found: Sequence[Token]) -> float:
 
 
 def _quantity(question: Question, text: str, found: Sequence[Token]) -> float:
-    if costs_nothing(question, text):
-        return 1.0
     # The number of a name ("P-20", "COVID-19") counts nothing.
     new = [
         token for token in _new(question, found) if not _OF_A_NAME.search(text[max(0, token.start - 2) : token.start])

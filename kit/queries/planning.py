@@ -8,9 +8,8 @@ from functools import cache
 from kit.language.terms import Token, tokens
 from kit.queries.rewriting import about, distinct, keywords, wordings
 from kit.queries.shape import look_at, quoted
-from kit.temporal import vocabulary as time_words
 from kit.temporal.calendar import Moment
-from kit.temporal.reading import Period, read_periods
+from kit.temporal.reading import Period, preposition_before, read_periods
 
 QUERIES_MIN, QUERIES_MAX = 3, 6
 PHRASES_MAX = 8
@@ -108,7 +107,7 @@ def _channel_mentions(text: str, known: Iterable[str]) -> Iterator[_Mention]:
 
 
 def _with_preposition(text: str, period: Period) -> tuple[int, int]:
-    before = _time_preposition().search(text, 0, period.start)
+    before = preposition_before(text, period.start)
     return (before.start() if before else period.start, period.end)
 
 
@@ -180,8 +179,3 @@ def _named_channel() -> "re.Pattern[str]":
     )
     name = r"\"([^\"]{2,100})\"|«([^»]{2,100})»|„([^“”]{2,100})[“”]|“([^”]{2,100})”|((?-i:[A-ZА-ЯЁ])\w*(?:\s(?-i:[A-ZА-ЯЁ])\w*)*)"
     return re.compile(rf"\b(?:{before})\s+(?:{name})", re.IGNORECASE)
-
-
-@cache
-def _time_preposition() -> "re.Pattern[str]":
-    return re.compile(rf"(?<!\w)(?:{time_words.IN}|{time_words.ON}|{time_words.OF_YEAR}|le|la|el)\s*$", re.IGNORECASE)

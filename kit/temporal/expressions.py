@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from enum import Enum
 
-from kit.temporal import vocabulary as words
-from kit.temporal.calendar import Moment, Span, floor, shift
+from kit.language.data import Language
+from kit.temporal.calendar import Moment, Span, shift
+from kit.temporal.vocabulary import UNITS, entry
 
 
 class DateOrder(Enum):
@@ -39,7 +40,8 @@ class Expression:
     standing: Standing = Standing.SURE
 
 
-Build = Callable[["re.Match[str]", DateOrder], Expression | None]
+Match = re.Match[str]
+Build = Callable[[Match, DateOrder], Expression | None]
 """Makes an expression of a match; None if it is none."""
 
 
@@ -62,193 +64,189 @@ class _Calendar:
         return date(year, self.month, self.day)
 
     def _nearest(self, today: date) -> date:
-        if self.direction > 0:
-            return next(day for day in self._in_nine_years(today.year, 1) if day > today)
-        ends = -1 if self.direction < 0 else 0
-        return next(day for day in self._in_nine_years(today.year, -1) if shift(self.unit, day, -ends) <= today)
-
-    def _in_nine_years(self, year: int, step: int) -> list[date]:
-        """The day in nine years, one after the other: February 29 may be as far."""
-        days = []
-        for candidate in range(year, year + 9 * step, step):
+        """In nine years: February 29 may be as far. Raises ValueError where there is no such day."""
+        step = 1 if self.direction > 0 else -1
+        for year in range(today.year, today.year + 9 * step, step):
             try:
-                days.append(self._in_year(candidate))
+                first = self._in_year(year)
             except ValueError:
                 continue
-        if not days:
-            raise ValueError("no such day")
-        return days
+            if first > today if step > 0 else shift(self.unit, first, -self.direction) <= today:
+                return first
+        raise ValueError("no such day")
 
 
-def _calendar(match: "re.Match[str]", calendar: _Calendar, standing: Standing = Standing.SURE) -> Expression:
+def _calendar(match: Match, calendar: _Calendar, standing: Standing = Standing.SURE) -> Expression:
     return Expression(match.start(), match.end(), calendar.span, calendar.year is not None, standing)
 
 
-def _fixed(match: "re.Match[str]", span: Callable[[Moment], Span], standing: Standing = Standing.SURE) -> Expression:
+def _fixed(match: Match, span: Callable[[Moment], Span], standing: Standing = Standing.SURE) -> Expression:
     return Expression(match.start(), match.end(), lambda moment, _: span(moment), True, standing)
 
 
-def _year(match: "re.Match[str]") -> int | None:
-    return int(match["year"]) if match["year"] else None
+def _group(match: Match, name: str) -> str:
+    """A group, or its twin of the other alternative; empty where neither has matched."""
+    groups = match.groupdict()
+    return groups.get(name) or groups.get(f"{name}_") or ""
 
 
-def instant(match: "re.Match[str]", _: DateOrder) -> Expression | None:
+def _year(match: Match) -> int | None:
+    return int(_group(match, "year") or 0) or None
+
+
+def instant(match: Match, _: DateOrder) -> Expression | None:
     try:
         time = datetime.fromisoformat(match.group().upper().replace(" ", "T"))
     except ValueError:
         return None
 
     def span(moment: Moment) -> Span:
-        start = time if time.tzinfo else time.replace(tzinfo=moment.zone)
-        start = start.astimezone(moment.zone)
+        start = (time if time.tzinfo else time.replace(tzinfo=moment.zone)).astimezone(moment.zone)
         return Span(start, start + timedelta(minutes=1))
 
     return _fixed(match, span)
 
 
-def iso_day(match: "re.Match[str]", _: DateOrder) -> Expression:
-    return _calendar(match, _Calendar("day", int(match["year"]), int(match["month"]), int(match["day"])))
+def day(match: Match, _: DateOrder) -> Expression:
+    return _calendar(match, _Calendar("day", _year(match), int(match["month"]), int(match["day"])))
 
 
-def iso_month(match: "re.Match[str]", _: DateOrder) -> Expression:
-    return _calendar(match, _Calendar("month", int(match["year"]), int(match["month"])))
+def month_of_year(match: Match, _: DateOrder) -> Expression:
+    return _calendar(match, _Calendar("month", _year(match), int(_group(match, "month"))))
 
 
-def iso_week(match: "re.Match[str]", _: DateOrder) -> Expression:
-    year, week = int(match["year"]), int(match["week"])
-    return _fixed(match, lambda moment: moment.span("week", date.fromisocalendar(year, week, 1)))
+def week(match: Match, _: DateOrder) -> Expression:
+    year, number = int(match["year"]), int(match["week"])
+    return _fixed(match, lambda moment: moment.span("week", date.fromisocalendar(year, number, 1)))
 
 
-def numbers(match: "re.Match[str]", order: DateOrder) -> Expression:
-    first, second, year = int(match["first"]), int(match["second"]), int(match["year"])
+def numbers(match: Match, order: DateOrder) -> Expression:
+    first, second = int(match["first"]), int(match["second"])
     month_first = (order is DateOrder.MONTH_FIRST and match["mark"] != "." and first <= 12) or second > 12
     day, month = (second, first) if month_first else (first, second)
-    return _calendar(match, _Calendar("day", year, month, day))
+    return _calendar(match, _Calendar("day", _year(match), month, day))
 
 
-def day_of_month(match: "re.Match[str]", _: DateOrder) -> Expression | None:
-    if match["month"] == "may" and not match["year"]:  # "5 may be"
-        return None
-    month = words.month_number(match["month"])
-    return _calendar(match, _Calendar("day", _year(match), month, int(match["day"])))
-
-
-def day_range(match: "re.Match[str]", _: DateOrder) -> Expression:
-    month = words.month_number(match["month"])
-    first, last = (_Calendar("day", _year(match), month, int(match[name])) for name in ("first", "last"))
-
-    def span(moment: Moment, year: int | None) -> Span:
-        end = last.span(moment, year)
-        assert end.start is not None
-        start = first.span(moment, end.start.year)
-        if first.day > last.day:
-            raise ValueError("the range ends before it begins")
-        return Span(start.start, end.end)
-
-    return Expression(match.start(), match.end(), span, match["year"] is not None)
-
-
-def month(match: "re.Match[str]", _: DateOrder) -> Expression:
-    month, year = words.month_number(match["month"]), _year(match)
-    standing = Standing.SURE if year else Standing.NEEDS_IN
-    return _calendar(match, _Calendar("month", year, month), standing)
-
-
-def near_month(direction: int) -> Build:
-    def build(match: "re.Match[str]", _: DateOrder) -> Expression:
-        month = words.month_number(match["month"])
-        return _calendar(match, _Calendar("month", None, month, direction=direction))
-
-    return build
-
-
-def quarter(match: "re.Match[str]", _: DateOrder) -> Expression:
-    quarter = words.ordinal(match["quarter"])
-    return _calendar(match, _Calendar("quarter", _year(match), 3 * quarter - 2))
-
-
-def half(match: "re.Match[str]", _: DateOrder) -> Expression | None:
-    half = words.ordinal(match["half"])
-    return _calendar(match, _Calendar("half", _year(match), 6 * half - 5)) if half <= 2 else None
-
-
-def whole_year(standing: Standing) -> Build:
-    def build(match: "re.Match[str]", _: DateOrder) -> Expression:
-        return _calendar(match, _Calendar("year", int(match["year"])), standing)
-
-    return build
-
-
-def years(match: "re.Match[str]", _: DateOrder) -> Expression | None:
+def years(match: Match, _: DateOrder) -> Expression | None:
     first, last = int(match["first"]), int(match["last"])
     if first >= last:
         return None
     return _fixed(match, lambda moment: Span(moment.midnight(date(first, 1, 1)), moment.midnight(date(last + 1, 1, 1))))
 
 
-def decade(match: "re.Match[str]", _: DateOrder) -> Expression:
+def decade(match: Match, _: DateOrder) -> Expression:
     first = int(match["year"])
     return _fixed(
         match, lambda moment: Span(moment.midnight(date(first, 1, 1)), moment.midnight(date(first + 10, 1, 1)))
     )
 
 
-def shifted(count: int) -> Build:
-    def build(match: "re.Match[str]", _: DateOrder) -> Expression:
-        unit = words.unit_name(match["unit"])
-        return _fixed(match, lambda moment: moment.shifted(unit, count))
-
-    return build
+def whole_year(standing: Standing) -> Build:
+    return lambda match, _: _calendar(match, _Calendar("year", _year(match)), standing)
 
 
-def ago(match: "re.Match[str]", _: DateOrder) -> Expression:
-    unit, count = words.unit_name(match["unit"]), words.number(match["count"]) if match["count"] else 1
-    return _fixed(match, lambda moment: moment.shifted(unit, -count))
+def part_of_year(months: int) -> Build:
+    """A quarter or a half by its figure."""
+    return lambda match, _: _part_of_year(match, months, int(match["part"]))
 
 
-def rolling(direction: int) -> Build:
-    def build(match: "re.Match[str]", _: DateOrder) -> Expression:
-        count = words.number(match["count"]) if match.groupdict().get("count") else 1
-        unit = words.unit_name(match["unit"])
-        return _fixed(match, lambda moment: moment.rolling(unit, direction * count))
-
-    return build
+def _part_of_year(match: Match, months: int, part: int) -> Expression | None:
+    unit = "quarter" if months == 3 else "half"
+    return _calendar(match, _Calendar(unit, _year(match), months * (part - 1) + 1)) if part <= 12 // months else None
 
 
 def near_day(distance: int) -> Build:
     return lambda match, _: _fixed(match, lambda moment: moment.shifted("day", distance))
 
 
-def weekday(direction: int, standing: Standing = Standing.SURE) -> Build:
-    """-1: the last one before today; 0: the last one, or today; 1: the next one."""
-
-    def build(match: "re.Match[str]", _: DateOrder) -> Expression:
-        weekday = words.weekday_number(match["weekday"])
-
-        def span(moment: Moment) -> Span:
-            distance = (weekday - moment.today.weekday()) % 7
-            if direction > 0:
-                distance = distance or 7
-            elif distance or direction < 0:
-                distance -= 7
-            return moment.shifted("day", distance)
-
-        return _fixed(match, span, standing)
-
-    return build
+_ROMAN = ("I", "II", "III", "IV")
 
 
-def weekday_of_this_week(match: "re.Match[str]", _: DateOrder) -> Expression:
-    weekday = words.weekday_number(match["weekday"])
-    return _fixed(match, lambda moment: moment.span("day", floor("week", moment.today) + timedelta(days=weekday)))
+@dataclass(frozen=True)
+class Words:
+    """Makes expressions of matches of one language's words."""
 
+    language: Language
 
-_FRENCH = re.compile(
-    r"(?i)\b(?:le|la|les|des|est|ont|qui|que|quoi|dans|avec|pour|sur|il|elle|nous|vous)\b|\b[ldcjnsq]['’]"
-)
+    def _entry(self, field: str, word: str) -> int:
+        return entry(self.language, field, word)
 
+    def _month(self, match: Match) -> int:
+        return self._entry("months", _group(match, "month")) + 1
 
-def hier(match: "re.Match[str]", _: DateOrder) -> Expression:
-    """Yesterday in French, here in German."""
-    standing = Standing.SURE if _FRENCH.search(match.string) else Standing.NEEDS_IN
-    return _fixed(match, lambda moment: moment.shifted("day", -1), standing)
+    def _unit(self, match: Match) -> str:
+        return UNITS[self._entry("units", match["unit"])]
+
+    def _count(self, match: Match) -> int:
+        word = _group(match, "count")
+        return self._entry("numbers", word) + 1 if word else 1
+
+    def day_of_month(self, match: Match, _: DateOrder) -> Expression | None:
+        if _group(match, "month").lower() == "may" and not _year(match):  # "5 may be"
+            return None
+        return _calendar(match, _Calendar("day", _year(match), self._month(match), int(match["day"])))
+
+    def day_range(self, match: Match, _: DateOrder) -> Expression:
+        year, month = _year(match), self._month(match)
+        first, last = (_Calendar("day", year, month, int(match[name])) for name in ("first", "last"))
+
+        def span(moment: Moment, other: int | None) -> Span:
+            end = last.span(moment, other)
+            assert end.start is not None
+            if first.day > last.day:
+                raise ValueError("the range ends before it begins")
+            return Span(first.span(moment, end.start.year).start, end.end)
+
+        return Expression(match.start(), match.end(), span, year is not None)
+
+    def month(self, match: Match, _: DateOrder) -> Expression:
+        year = _year(match)
+        standing = Standing.SURE if year else Standing.NEEDS_IN
+        return _calendar(match, _Calendar("month", year, self._month(match)), standing)
+
+    def near_month(self, direction: int) -> Build:
+        return lambda match, _: _calendar(match, _Calendar("month", None, self._month(match), direction=direction))
+
+    def part_of_year(self, months: int) -> Build:
+        def build(match: Match, _: DateOrder) -> Expression | None:
+            word = match["part"].rstrip(".")
+            part = _ROMAN.index(word.upper()) if word.upper() in _ROMAN else self._entry("ordinals", word)
+            return _part_of_year(match, months, part + 1)
+
+        return build
+
+    def shifted(self, count: int) -> Build:
+        def build(match: Match, _: DateOrder) -> Expression:
+            unit = self._unit(match)
+            return _fixed(match, lambda moment: moment.shifted(unit, count))
+
+        return build
+
+    def ago(self, match: Match, _: DateOrder) -> Expression:
+        unit, count = self._unit(match), self._count(match)
+        return _fixed(match, lambda moment: moment.shifted(unit, -count))
+
+    def rolling(self, direction: int) -> Build:
+        def build(match: Match, _: DateOrder) -> Expression:
+            unit, count = self._unit(match), self._count(match)
+            return _fixed(match, lambda moment: moment.rolling(unit, direction * count))
+
+        return build
+
+    def weekday(self, direction: int, standing: Standing = Standing.SURE) -> Build:
+        """-1: the last one before today; 0: the last one, or today; 1: the next one."""
+
+        def build(match: Match, _: DateOrder) -> Expression:
+            weekday = self._entry("weekdays", _group(match, "weekday"))
+
+            def span(moment: Moment) -> Span:
+                distance = (weekday - moment.today.weekday()) % 7
+                if direction > 0:
+                    distance = distance or 7
+                elif distance or direction < 0:
+                    distance -= 7
+                return moment.shifted("day", distance)
+
+            return _fixed(match, span, standing)
+
+        return build

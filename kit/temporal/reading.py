@@ -8,13 +8,15 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cache
+from functools import cache, lru_cache
 from itertools import pairwise
 
-from kit.temporal import vocabulary as words
+from kit.language.data import LANGUAGES
+from kit.language.question_language import language_by_words
 from kit.temporal.calendar import Moment, Span
 from kit.temporal.expressions import DateOrder, Expression, Standing
 from kit.temporal.rules import find_expressions
+from kit.temporal.vocabulary import any_of, around, languages_of
 
 TEXT_CHARACTERS_MAX = 2_000
 _ONE_EXPRESSION_CHARACTERS_MAX = 40
@@ -26,6 +28,7 @@ _OTHER_LANGUAGES = (
 _LETTERS_MIN = 3
 _YEARS = range(1000, 9000)
 """A calendar ends at both ends, and what dateparser reads beyond is no date."""
+_JOINTS = ("to", "joins")
 _MARKS = " \t\n.,;:!?¿¡()\"'«»„“”"
 
 
@@ -59,9 +62,11 @@ def _joined(text: str, expressions: list[Expression], moment: Moment) -> Iterato
 
 def _range(text: str, first: Expression, last: Expression, moment: Moment) -> Period | None:
     joint = text[first.end : last.start]
-    before = _before(text, first, "between") or _before(text, first, "from")
-    both = _pattern("and").fullmatch(joint) and _before(text, first, "between")
-    if not both and not _pattern("range").fullmatch(joint):
+    between = _before(text, first, "between")
+    before = between or _before(text, first, "begins")
+    if not (between and _pattern("joins", _codes(text)).fullmatch(joint)) and not _pattern(
+        "to", _codes(text)
+    ).fullmatch(joint):
         return None
     if not before and (first.standing, last.standing) != (Standing.SURE, Standing.SURE):
         return None
@@ -114,6 +119,8 @@ def _single(text: str, expression: Expression, moment: Moment) -> Period | None:
     for name, limited in limits.items():
         if before := _before(text, expression, name):
             return Period(text[before.start() : expression.end], before.start(), expression.end, limited)
+        if behind := _pattern(f"{name}_behind", _codes(text)).match(text, expression.end):
+            return Period(text[expression.start : behind.end()], expression.start, behind.end(), limited)
     if expression.standing is not Standing.SURE and not _is_introduced(text, expression):
         return None
     return Period(text[expression.start : expression.end], expression.start, expression.end, span)
@@ -123,7 +130,7 @@ def _is_introduced(text: str, expression: Expression) -> bool:
     """Whether a word before it, or its standing alone, says that a time is meant."""
     if not text[: expression.start].strip(_MARKS) and not text[expression.end :].strip(_MARKS):
         return True
-    if _before(text, expression, "on" if expression.standing is Standing.NEEDS_ON else "in"):
+    if _before(text, expression, "on" if expression.standing is Standing.NEEDS_ON else "inside"):
         return True
     ends = not text[expression.end :].strip() or text[expression.end] in ".,;:!?)"
     return ends and _before(text, expression, "of") is not None
@@ -131,25 +138,42 @@ def _is_introduced(text: str, expression: Expression) -> bool:
 
 def _before(text: str, expression: Expression, name: str) -> "re.Match[str] | None":
     """The words of that meaning right before the expression."""
-    return _pattern(name).search(text, 0, expression.start)
+    return _pattern(name, _codes(text)).search(text, 0, expression.start)
+
+
+def preposition_before(text: str, start: int) -> "re.Match[str] | None":
+    """The word right before a time that only says that it is one: "in", "on", "of"."""
+    found = (_pattern(name, _codes(text)).search(text, 0, start) for name in ("inside", "on", "of"))
+    return next((match for match in found if match), None)
+
+
+@lru_cache(maxsize=16)
+def _codes(text: str) -> tuple[str, ...]:
+    """The languages whose words may stand around a time of the text: its own and those of its times; all, where it is not known."""
+    own = language_by_words(text.lower())
+    return tuple(sorted({own, *languages_of(text)} if own else LANGUAGES))
+
+
+@lru_cache(maxsize=256)
+def _pattern(name: str, codes: tuple[str, ...]) -> "re.Pattern[str]":
+    """The words of that meaning in these languages, that stand before a time (or behind it: `name` ends in "_behind")."""
+    field = name.removesuffix("_behind")
+    sides = [around(LANGUAGES[code], field)[name.endswith("_behind")] for code in codes]
+    words = "|".join(sides)
+    if name in _JOINTS:
+        marks = r"[-–—]|" if name == "to" else ""
+        return re.compile(rf"\s*(?:{marks}{words})(?:\s+{_articles()})?\s*", re.IGNORECASE)
+    if name.endswith("_behind"):
+        return re.compile(rf"\s*(?:{words})", re.IGNORECASE)
+    edge = {"since": "start", "until": "end"}.get(name)
+    edges = "|".join(any_of(language, edge) for language in LANGUAGES.values()) if edge else "(?!)"
+    before = rf"(?:\s+(?:{edges}))?(?:\s*{_articles()})?"
+    return re.compile(rf"(?<![^\W\u3041-\u30ff\u3400-\u9fff])(?:{words}){before}\s*$", re.IGNORECASE)
 
 
 @cache
-def _pattern(name: str) -> "re.Pattern[str]":
-    leading = {
-        "since": words.SINCE,
-        "until": words.UNTIL,
-        "before": words.BEFORE,
-        "after": words.AFTER,
-        "between": words.BETWEEN,
-        "from": words.FROM,
-        "in": words.IN,
-        "on": words.ON,
-        "of": words.OF_YEAR,
-    }
-    if name in leading:
-        return re.compile(rf"(?<!\w)(?:{leading[name]})\s*$", re.IGNORECASE)
-    return re.compile(words.RANGE if name == "range" else words.RANGE_AND, re.IGNORECASE)
+def _articles() -> str:
+    return f"(?:{'|'.join(any_of(language, 'articles') for language in LANGUAGES.values())})"
 
 
 def read_one(text: str, moment: Moment, order: DateOrder = DateOrder.DAY_FIRST) -> Period | None:

@@ -3,18 +3,29 @@
 import re
 from functools import cache
 
+from kit.language.data import LANGUAGES
+from kit.language.question_language import language_by_words
 from kit.temporal import expressions
-from kit.temporal import vocabulary as words
 from kit.temporal.expressions import Build, DateOrder, Expression, Standing
+from kit.temporal.vocabulary import alone, any_of, around, either, languages_of
 
 _Rule = tuple[re.Pattern[str], Build]
+YEAR = r"(?:19|20)\d\d"
+_DAY = r"(?:0?[1-9]|[12]\d|3[01])(?!\d)"
+_ENDING = r"(?:st|nd|rd|th|er|º|\.|-?(?:го|е|ого))?"
+_QUARTER = 4
+"""Place of the quarter among the units."""
+_NEAR_DAYS = {"before_yesterday": -2, "yesterday": -1, "today": 0, "tomorrow": 1, "after_tomorrow": 2}
 
 
 def find_expressions(text: str, order: DateOrder) -> list[Expression]:
     """In order, without overlaps; of two that overlap, the one that begins first, then the longer one."""
+    codes, own = languages_of(text), language_by_words(text.lower())
+    rules = [*_figures(), *(rule for code in codes for rule in _words(code))]
+    rules += [rule for code in codes if own in ("", code) for rule in _days(code)]
     found = [
         expression
-        for pattern, build in _rules()
+        for pattern, build in rules
         for match in pattern.finditer(text)
         if (expression := build(match, order)) is not None
     ]
@@ -26,82 +37,97 @@ def find_expressions(text: str, order: DateOrder) -> list[Expression]:
 
 
 @cache
-def _rules() -> tuple[_Rule, ...]:
-    """Compiled when first needed: the service starts without them."""
-    weak = Standing.NEEDS_IN
-    year, month, unit = rf"(?P<year>{words.YEAR})", rf"(?P<month>{words.MONTH})", rf"(?P<unit>{words.UNIT})"
-    day, count, weekday = rf"(?P<day>{words.DAY})", rf"(?P<count>{words.NUMBER})", rf"(?P<weekday>{words.WEEKDAY})"
-    first, last = rf"(?P<first>{words.DAY})", rf"(?P<last>{words.DAY})"
-    ending, to_year = words.DAY_ENDING, rf"(?:{words.OF}{year}{words.YEAR_WORD})?"
-    this = rf"(?:{words.THIS}|{words.THIS_RUSSIAN})"
-    of_what = r"(?!\s+(?:of|des|du|del?|vom|von)\s)"  # "the last week of March 2024"
-    near_days = [(words.DAYS[distance], expressions.near_day(distance)) for distance in words.DAYS]
+def _figures() -> tuple[_Rule, ...]:
+    """Rules without words. Compiled when first needed: services start without them."""
+    year = rf"(?P<year>{YEAR})"
     table: list[tuple[str, Build]] = [
         (r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?", expressions.instant),
-        (rf"{year}-(?P<month>\d\d)-(?P<day>\d\d)", expressions.iso_day),
-        (rf"{year}-?W(?P<week>\d\d)", expressions.iso_week),
-        (rf"(?:week|kw|kalenderwoche|semaine|semana)\s*(?P<week>\d{{1,2}}){words.OF}{year}", expressions.iso_week),
-        (rf"{year}[-/](?P<month>0[1-9]|1[0-2])", expressions.iso_month),
-        (rf"(?P<month>0[1-9]|1[0-2])[/.]{year}", expressions.iso_month),
+        (rf"{year}-(?P<month>\d\d)-(?P<day>\d\d)", expressions.day),
+        (rf"{year}-?W(?P<week>\d\d)", expressions.week),
+        (rf"(?:KW|CW)\s*(?P<week>\d{{1,2}})[\s/]+{year}", expressions.week),
+        (
+            rf"{year}[-/](?P<month>0[1-9]|1[0-2])|(?P<month_>0[1-9]|1[0-2])[/.](?P<year_>{YEAR})",
+            expressions.month_of_year,
+        ),
         (rf"(?P<first>\d{{1,2}})(?P<mark>[./-])(?P<second>\d{{1,2}})(?P=mark){year}", expressions.numbers),
-        (rf"(?P<first>{words.YEAR})\s?[-–—]\s?(?P<last>{words.YEAR}){words.YEAR_WORD}", expressions.years),
-        (rf"{month}\s+{first}{ending}{words.RANGE}{last}{ending}(?:,?\s+{year})?", expressions.day_range),
-        (
-            rf"(?:{words.FROM}\s+)?{first}{ending}{words.RANGE}{last}{ending}\s+(?:de\s+)?{month}{to_year}{words.YEAR_WORD}",
-            expressions.day_range,
-        ),
-        (
-            rf"{words.BETWEEN}\s+{first}{ending}{words.RANGE_AND}{last}{ending}\s+(?:of\s+|de\s+)?{month}{to_year}",
-            expressions.day_range,
-        ),
-        (
-            rf"{words.BETWEEN}\s+{month}\s+{first}{ending}{words.RANGE_AND}{last}{ending}(?:,?\s+{year})?",
-            expressions.day_range,
-        ),
-        (rf"{day}{ending}\s+(?:of\s+|de\s+)?{month}{to_year}", expressions.day_of_month),
-        (rf"{month}\s+{day}{ending}(?:,?\s+{year})?", expressions.day_of_month),
-        (rf"{month}{words.OF}{year}{words.YEAR_WORD}", expressions.month),
-        (rf"{month}(?P<year>\b)", expressions.month),
-        (rf"{words.LAST}\s+{month}", expressions.near_month(-1)),
-        (rf"{month}\s+{words.LAST_AFTER}", expressions.near_month(-1)),
-        (rf"{words.NEXT}\s+{month}", expressions.near_month(1)),
-        (rf"(?-i:Q)(?P<quarter>[1-4])(?:[\s,/'-]*(?:of\s+)?{year})?(?![.:)])", expressions.quarter),
-        (rf"(?:(?-i:T)(?P<quarter>[1-4]))[\s,/-]*(?:de\s+)?{year}", expressions.quarter),
-        (rf"(?P<quarter>[1-4])T[\s,/-]*(?:de\s+)?{year}", expressions.quarter),
-        (rf"{year}[\s/-]*(?:Q|T)(?P<quarter>[1-4])", expressions.quarter),
-        (rf"(?P<quarter>{words.ORDINAL})[\s-]*{words.QUARTER_UNIT}{to_year}", expressions.quarter),
-        (rf"(?-i:H)(?P<half>[12])[\s,/-]*{year}", expressions.half),
-        (rf"(?P<half>{words.ORDINAL})\s+{words.HALF_UNIT}{words.OF}{year}{words.YEAR_WORD}", expressions.half),
-        (rf"{words.LAST}\s+{unit}{of_what}", expressions.shifted(-1)),
-        (rf"{unit}\s+{words.LAST_AFTER}", expressions.shifted(-1)),
-        (rf"{this}\s+{unit}(?:-ci)?", expressions.shifted(0)),
-        (rf"{unit}\s+(?:en\s+cours|en\s+curso|actuel(?:le)?|actual)", expressions.shifted(0)),
-        (rf"{words.NEXT}\s+{unit}{of_what}", expressions.shifted(1)),
-        (rf"{unit}\s+(?:{words.NEXT_AFTER}|que\s+viene)", expressions.shifted(1)),
-        (rf"{words.ROLLING}\s+{unit}", expressions.rolling(1)),
-        (rf"за\s+{unit}", expressions.rolling(1)),
-        (rf"{words.LAST_SEVERAL}\s+{count}\s+{unit}", expressions.rolling(1)),
-        (rf"{count}\s+{words.LAST_SEVERAL}\s+{unit}", expressions.rolling(1)),
-        (rf"{words.NEXT_SEVERAL}\s+{count}\s+{unit}", expressions.rolling(-1)),
-        (rf"{count}\s+(?:prochaine?s|pr[óo]xim[oa]s)\s+{unit}", expressions.rolling(-1)),
-        (rf"{count}\s+{unit}\s+(?:ago|назад|zuvor)", expressions.ago),
-        (rf"(?P<count>(?<!\d\s)){unit}\s+назад", expressions.ago),
-        (rf"{words.BEGINNING_OF_CURRENT}\s*{unit}", expressions.shifted(0)),
-        (rf"(?:vor|il\s+y\s+a|hace)\s+{count}\s+{unit}", expressions.ago),
-        (r"the\s+day\s+before\s+yesterday|day\s+before\s+yesterday", expressions.near_day(-2)),
-        (r"the\s+day\s+after\s+tomorrow|day\s+after\s+tomorrow", expressions.near_day(2)),
-        *((word, build) for text, build in near_days for word in text.split()),
-        (r"(?<!guten )(?<!heute )(?<!gestern )morgen|(?<!la )mañana", expressions.near_day(1)),
-        (r"hier", expressions.hier),
-        (rf"{words.LAST}\s+{weekday}", expressions.weekday(-1)),
-        (rf"{weekday}\s+{words.LAST_AFTER}", expressions.weekday(-1)),
-        (rf"{words.NEXT}\s+{weekday}", expressions.weekday(1)),
-        (rf"{weekday}\s+{words.NEXT_AFTER}", expressions.weekday(1)),
-        (rf"{this}\s+{weekday}", expressions.weekday_of_this_week),
-        (weekday, expressions.weekday(0, Standing.NEEDS_ON)),
-        (rf"{year}(?:-?(?:й|м|го|ом|ого))?\s*(?:годах|году|годом|года|год|г\.)", expressions.whole_year(Standing.SURE)),
-        (rf"(?:year|jahre?s?|année|annee|año)\s+{year}", expressions.whole_year(Standing.SURE)),
-        (r"(?P<year>(?:19|20)\d0)(?:s|er|-?е|-?х)", expressions.decade),
-        (rf"{year}(?![.,:/]?\d|[-–]\w)", expressions.whole_year(weak)),
+        (rf"(?P<first>{YEAR})\s?[-–—]\s?(?P<last>{YEAR})", expressions.years),
+        (rf"(?-i:Q)(?P<part>[1-4])(?:[\s,/'-]*(?:of\s+)?{year})?(?![.:)])", expressions.part_of_year(3)),
+        (rf"{year}[\s/-]*(?:Q|T)(?P<part>[1-4])", expressions.part_of_year(3)),
+        (rf"(?-i:H)(?P<part>[12])[\s,/-]*{year}", expressions.part_of_year(6)),
+        (r"(?P<year>(?:19|20)\d0)s", expressions.decade),
+        (rf"{year}(?![.,:/]?\d|[-–]\w)", expressions.whole_year(Standing.NEEDS_IN)),
     ]
-    return tuple((re.compile(rf"(?<![\w.,/-])(?:{pattern})(?!\w)", re.IGNORECASE), build) for pattern, build in table)
+    return tuple((alone(pattern), build) for pattern, build in table)
+
+
+@cache
+def _words(code: str) -> tuple[_Rule, ...]:
+    """The rules of one language."""
+    language = LANGUAGES[code]
+
+    def named(group: str, field: str) -> str:
+        return rf"(?P<{group}>{any_of(language, field)})"
+
+    month, weekday, unit = rf"{named('month', 'months')}\.?", named("weekday", "weekdays"), named("unit", "units")
+    count = rf"(?P<count>\d{{1,3}}|{any_of(language, 'numbers')})"
+    part = rf"(?P<part>[1-4]\.?|I|II|III|IV|{any_of(language, 'ordinals')})"
+    last, past, this, following = (any_of(language, field) for field in ("last", "past", "this", "next"))
+    of, to, begins = (any_of(language, field) for field in ("of", "to", "begins"))
+    year_before, year_behind = around(language, "year")
+    ago_before, ago_behind = around(language, "ago")
+    year = rf"(?:{year_before}\s*)?(?P<year>{YEAR})(?:\s*{year_behind})?"
+    of_year = rf"(?:[\s,/]+|\s*{of}\s*){year}"
+    first, second = rf"(?P<first>{_DAY}){_ENDING}", rf"(?P<last>{_DAY}){_ENDING}"
+    made = expressions.Words(language)
+    until = rf"(?:\s*[-–—]\s*|\s+{to}\s+)"
+    quarter, half = either(language.time["units"][_QUARTER]), any_of(language, "half")
+    near = [
+        rule
+        for word, place in ((last, -1), (this, 0), (following, 1))
+        for rule in (
+            (rf"{word}\s*{unit}(?!\s+{of}\s)", made.shifted(place)),
+            (rf"{unit}\s+{word}", made.shifted(place)),
+        )
+    ]
+    near += [
+        rule
+        for word, place in ((last, -1), (following, 1))
+        for rule in (
+            (rf"{word}\s+{month}|{month.replace('<month>', '<month_>')}\s+{word}", made.near_month(place)),
+            (rf"{word}\s+{weekday}|{weekday.replace('<weekday>', '<weekday_>')}\s+{word}", made.weekday(place)),
+        )
+    ]
+    table: list[tuple[str, Build]] = [
+        (rf"{month}\s+{first}{until}{second}(?:,?\s+{year})?", made.day_range),
+        (rf"(?:{begins}\s+)?{first}{until}{second}\s*(?:{of}\s+)?{month}(?:{of_year})?", made.day_range),
+        (rf"(?P<day>{_DAY}){_ENDING}\s*(?:{of}\s+)?{month}(?:{of_year})?", made.day_of_month),
+        (rf"{month}\s*(?P<day>{_DAY}){_ENDING}(?:,?\s+{year})?", made.day_of_month),
+        (rf"(?P<year>{YEAR})\s*[年년]\s*{month}\s*(?P<day>{_DAY})\s*[日号일]", made.day_of_month),
+        (rf"(?P<year>{YEAR})\s*(?:[年년]\s*)?{month}", made.month),
+        (rf"{month}(?:{of_year})?", made.month),
+        (rf"{part}[\s-]*{quarter}(?:{of_year})?", made.part_of_year(3)),
+        (rf"{part}[\s-]*{half}{of_year}", made.part_of_year(6)),
+        *near,
+        (rf"(?:{count}\s*)?{past}\s*{unit}(?!\s+{of}\s)", made.rolling(1)),
+        (rf"{past}\s*{count}\s*{unit}", made.rolling(1)),
+        (rf"{count}\s*{unit}\s*{past}", made.rolling(1)),
+        (rf"{following}\s*{count}\s*{unit}", made.rolling(-1)),
+        (rf"{count}\s*{following}\s*{unit}", made.rolling(-1)),
+        (rf"{ago_before}\s*{count}\s*{unit}", made.ago),
+        (rf"(?:{count}\s*|(?<!\d\s)){unit}\s*{ago_behind}", made.ago),
+        (rf"{any_of(language, 'start')}\s+(?:{any_of(language, 'articles')}\s*)?{unit}", made.shifted(0)),
+        (rf"{this}\s+{weekday}", made.weekday(0)),
+        (weekday, made.weekday(0, Standing.NEEDS_ON)),
+        (rf"{year_before}\s*(?P<year>{YEAR})", expressions.whole_year(Standing.SURE)),
+        (rf"(?P<year>{YEAR})\s*{year_behind}", expressions.whole_year(Standing.SURE)),
+    ]
+    return tuple((alone(pattern), build) for pattern, build in table)
+
+
+@cache
+def _days(code: str) -> tuple[_Rule, ...]:
+    """Names of days near today. They count in a text of their language only: French "hier" is German for "here"."""
+    return tuple(
+        (alone(any_of(LANGUAGES[code], field)), expressions.near_day(distance))
+        for field, distance in _NEAR_DAYS.items()
+    )

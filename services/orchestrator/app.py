@@ -38,7 +38,6 @@ from services.orchestrator.adapters.sources import KeyValueRunSources
 from services.orchestrator.adapters.tally import KeyValueTally
 from services.orchestrator.adapters.tools import ASKED_BY_TOOLS, GrpcTools
 from services.orchestrator.answering.drafting import Drafter
-from services.orchestrator.answering.extractive import ExtractiveSettings
 from services.orchestrator.answering.generation import Generator
 from services.orchestrator.handlers import ForgetHandler, OrchestratorServicer
 from services.orchestrator.metrics import FORGET_QUEUE
@@ -57,6 +56,7 @@ from services.orchestrator.verification.checks import Checks
 from services.orchestrator.verification.judges import ClaimJudge, WordJudge
 from services.orchestrator.verification.model_judge import ModelJudge
 from services.orchestrator.verification.verdicts import Verify
+from services.orchestrator.without_model import ExtractiveSettings
 
 _log = structlog.get_logger()
 _RETRY_AFTER_S = 2.0

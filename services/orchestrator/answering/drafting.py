@@ -11,9 +11,8 @@ from kit.language.anaphora import starts_with_anaphor
 from kit.language.question_language import Languages
 from kit.language.terms import tokens
 from kit.llm import FinishReason, Meter, Operation, Restart
-from services.orchestrator.answering import extractive
+from services.orchestrator import without_model as extractive
 from services.orchestrator.answering.citations import cited_numbers, finished_part
-from services.orchestrator.answering.extractive import ExtractiveSettings, Passage
 from services.orchestrator.answering.generation import Generator, Listener
 from services.orchestrator.answering.quotes import (
     Quote,
@@ -45,6 +44,7 @@ from services.orchestrator.verification.checking import AnswerCheck, Checking
 from services.orchestrator.verification.consequences import CheckedAnswer
 from services.orchestrator.verification.quoting import verify_quotes
 from services.orchestrator.verification.verdicts import WORDS, Verdict
+from services.orchestrator.without_model import ExtractiveSettings, Passage
 from services.orchestrator.without_model.wording import wording
 
 MODEL, EXTRACTIVE = "model", "extractive"

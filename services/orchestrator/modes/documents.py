@@ -15,7 +15,6 @@ from services.orchestrator.log.screen import Screen
 from services.orchestrator.models import RunRecord, SearchQuery
 from services.orchestrator.modes.drafts import PLAIN, answer_of, checked, write_draft
 from services.orchestrator.modes.mode import ModeServices
-from services.orchestrator.modes.second_search import search_in_two_steps
 from services.orchestrator.modes.threads import forgotten_documents
 from services.orchestrator.settings import OrchestratorSettings
 from services.orchestrator.steps.budgets import most_budgets
@@ -107,7 +106,7 @@ class DocumentAnswers:
             searching.strategy,
             searching.metadata,
         )
-        found = await search_in_two_steps(self._searcher, query, plan.queries[0])
+        found = await self._searcher.search(query)
         evidence = await asyncio.to_thread(with_the_other_side, plan.queries[0], found.evidence, count)
         retrieval = replace(found, evidence=evidence)
         forgotten = await forgotten_documents(run, record, self._sources, retrieval.evidence)

@@ -1,0 +1,28 @@
+"""Answering without a model: sentences of the evidence are measured, ranked, judged by fitted trees, and quoted or refused.
+
+The room is frozen: it gets no new rule. `evals/answering/ablation.py` measures what each rule earns.
+"""
+
+from services.orchestrator.without_model.answering import (
+    CLOSEST_PASSAGES,
+    EMPTY_QUESTION,
+    NO_EVIDENCE,
+    WEAK_EVIDENCE,
+    answer,
+    render,
+)
+from services.orchestrator.without_model.models import AnswerSentence, ExtractiveAnswer, Passage
+from services.orchestrator.without_model.settings import ExtractiveSettings
+
+__all__ = [
+    "CLOSEST_PASSAGES",
+    "EMPTY_QUESTION",
+    "NO_EVIDENCE",
+    "WEAK_EVIDENCE",
+    "AnswerSentence",
+    "ExtractiveAnswer",
+    "ExtractiveSettings",
+    "Passage",
+    "answer",
+    "render",
+]

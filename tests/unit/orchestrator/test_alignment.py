@@ -7,9 +7,9 @@ import pytest
 from kit.language.opposites import opposed
 from kit.language.questions import read_question
 from kit.language.terms import stem
-from services.orchestrator.answering.extractive import Passage
-from services.orchestrator.answering.extractive.alignment import FEATURES, read_alignment
-from services.orchestrator.answering.extractive.features import gather
+from services.orchestrator.without_model import Passage
+from services.orchestrator.without_model.alignment import FEATURES, read_alignment
+from services.orchestrator.without_model.features import gather
 
 
 def aligned(question: str, text: str) -> dict[str, float]:

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from scripts.boosting import Boosting, fit
-from services.orchestrator.answering.extractive.answerability import model, probability, probability_of
-from services.orchestrator.answering.extractive.settings import ExtractiveSettings
-from services.orchestrator.answering.extractive.signals import FEATURES
+from services.orchestrator.without_model.answerability import model, probability, probability_of
+from services.orchestrator.without_model.settings import ExtractiveSettings
+from services.orchestrator.without_model.signals import FEATURES
 
 
 def signals(**known: float) -> list[float]:

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kit.language.data import LANGUAGES
 from services.tools.errors import ToolError
 from services.tools.toolbox.temporal_normalize import temporal_normalize
 
@@ -152,6 +153,44 @@ def test_times_are_found_in_a_text(text: str, expected: str) -> None:
     found = temporal_normalize(text, reference_time=NOW)["expressions"]
     shown = [f"{one['text']}: {_shown(one['date_from'])} {_shown(one['date_to'])}" for one in found]
     assert "; ".join(shown) == expected
+
+
+IN_EVERY_LANGUAGE = """
+    en | since March 2024    | 2024-03-01 -
+    de | seit März 2024      | 2024-03-01 -
+    fr | depuis mars 2024    | 2024-03-01 -
+    es | desde marzo de 2024 | 2024-03-01 -
+    it | la settimana scorsa | 2026-11-09 2026-11-16
+    pt | na semana passada   | 2026-11-09 2026-11-16
+    nl | vorige week         | 2026-11-09 2026-11-16
+    sv | förra veckan        | 2026-11-09 2026-11-16
+    pl | 3 dni temu          | 2026-11-19 2026-11-20
+    cs | před 3 dny          | 2026-11-19 2026-11-20
+    ro | acum 3 zile         | 2026-11-19 2026-11-20
+    tr | geçen hafta         | 2026-11-09 2026-11-16
+    ru | 3 дня назад         | 2026-11-19 2026-11-20
+    uk | минулого тижня      | 2026-11-09 2026-11-16
+    el | πριν από 3 ημέρες   | 2026-11-19 2026-11-20
+    ar | الأسبوع الماضي      | 2026-11-09 2026-11-16
+    fa | هفته گذشته          | 2026-11-09 2026-11-16
+    he | לפני 3 ימים         | 2026-11-19 2026-11-20
+    hi | 3 दिन पहले          | 2026-11-19 2026-11-20
+    th | สัปดาห์ที่แล้ว          | 2026-11-09 2026-11-16
+    vi | tuần trước          | 2026-11-09 2026-11-16
+    zh | 2024年3月            | 2024-03-01 2024-04-01
+    ja | 2024年3月以降         | 2024-03-01 -
+    ko | 지난 주              | 2026-11-09 2026-11-16
+"""
+LANGUAGE_ROWS = [
+    tuple(part.strip() for part in line.split("|")) for line in IN_EVERY_LANGUAGE.splitlines() if line.strip()
+]
+
+
+@pytest.mark.parametrize(("code", "text", "expected"), LANGUAGE_ROWS, ids=[code for code, *_ in LANGUAGE_ROWS])
+def test_every_language_has_words_of_time(code: str, text: str, expected: str) -> None:
+    assert code in LANGUAGES
+    (found,) = temporal_normalize(text, reference_time=NOW)["expressions"]
+    assert f"{_shown(found['date_from'])} {_shown(found['date_to'])}" == expected
 
 
 PIECES = (

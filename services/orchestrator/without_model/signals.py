@@ -3,7 +3,6 @@ words of a certain language but the type cues, which say nothing of a question t
 
 import itertools
 import math
-import re
 import statistics
 from collections.abc import Sequence
 
@@ -11,9 +10,8 @@ from kit.language.cues import STRICT_KINDS, is_negated
 from kit.language.questions import AnswerKind, Question
 from kit.language.sentences import UnitKind
 from kit.language.terms import Token, tokens
-from services.orchestrator.answering.extractive import alignment
-from services.orchestrator.answering.extractive.features import WeighedCandidates
-from services.orchestrator.answering.extractive.scored import Scored
+from services.orchestrator.without_model import alignment
+from services.orchestrator.without_model.features import Scored, WeighedCandidates
 
 FEATURES = (
     "semantic",
@@ -48,12 +46,12 @@ FEATURES = (
     "question_negated",
     "unit_negated",
     *alignment.FEATURES,
+    "about_row",
 )
 """All are comparable between embedding models: all-MiniLM-L6-v2 and the centred multilingual-e5-small give similarities on one
 scale (of SQuAD's questions, best sentence: 0.67 and 0.66; an unrelated sentence: 0.10 and 0.13)."""
 
 _UNREADABLE = math.nan
-_DATE_PART = re.compile(r"(?<=[\d][./-])\d+|\d+(?=[./-]\d)")
 _NEAR = 3
 """Words that may stand between two words that are neighbours in the question."""
 _CUED = frozenset(
@@ -99,17 +97,8 @@ def read_signals(question: Question, evidence: WeighedCandidates, ranked: Sequen
         float(is_negated(question.text)),
         float(is_negated(candidate.unit.text)),
         *alignment.read_alignment(question, evidence, candidate),
+        float(candidate.is_about_row) if candidate.unit.kind is UnitKind.ROW else _UNREADABLE,
     ]
-
-
-def lacks_identifier(question: Question, evidence: WeighedCandidates) -> bool:
-    """Whether a number or an identifier of the question stands nowhere in the evidence."""
-    known = frozenset[str]().union(*(each.nearby for each in evidence.candidates))
-    missing = {term.stem for term in question.terms if term.stem not in known and any(map(str.isdigit, term.surface))}
-    # A date in figures holds its day: "2020.3.30" is the 30th.
-    return bool(missing) and not missing <= {
-        part for each in evidence.candidates for part in _DATE_PART.findall(each.unit.text)
-    }
 
 
 def _semantic(ranked: Sequence[Scored]) -> tuple[float, float, float]:

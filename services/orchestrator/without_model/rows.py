@@ -9,11 +9,6 @@ from kit.language.terms import Token, tokens
 
 MOST_CHARS = 240
 """Rows up to this length are shown whole."""
-_WHOLE = re.compile(
-    r"\b(total|totals|sum|overall|all|altogether|gesamt\w*|summe|insgesamt|alle|ensemble|totale|totaal|итого|всего|razem|suma|celkem"
-    r"|toplam)\b|合计|总计|總計|合計|総計|합계|총계|المجموع",
-    re.IGNORECASE,
-)
 _IN_BRACKETS = re.compile(r"\([^()]*\)")
 _FIELDS = re.compile(r";\s+")
 _SENTENCE = re.compile(r"[.!?]\s|.{61}")
@@ -36,16 +31,6 @@ def fields(text: str) -> list[tuple[str, str]]:
         (name, value) if colon and not _SENTENCE.search(_IN_BRACKETS.sub("", name)) else ("", name + colon + value)
         for name, colon, value in parts
     ]
-
-
-def names_a_whole(text: str) -> bool:
-    """Whether a text speaks of all of something: "in total", "insgesamt"."""
-    return bool(_WHOLE.search(text))
-
-
-def is_whole(row: str) -> bool:
-    """Whether a row is that of the whole of a table whose other rows are its parts: its first cell says so."""
-    return is_row(row) and names_a_whole(fields(row)[0][1])
 
 
 def row_tokens(text: str) -> list[Token]:

@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from services.orchestrator.answering.extractive.signals import FEATURES
+from services.orchestrator.without_model.signals import FEATURES
 
 MODEL_FILE = Path(__file__).with_name("answerability.json")
 MODEL_FILE_BY_WORDS = Path(__file__).with_name("answerability_by_words.json")

@@ -2,18 +2,14 @@
 
 from collections.abc import Sequence
 
-from kit.language.cues import SHAPED_KINDS
 from kit.language.questions import AnswerKind, Question
 from kit.language.sentences import UnitKind
-from kit.language.terms import words
-from services.orchestrator.answering.extractive.features import Candidate, WeighedCandidates
-from services.orchestrator.answering.extractive.scored import Scored
-from services.orchestrator.answering.extractive.settings import ExtractiveSettings
+from services.orchestrator.without_model.features import Candidate, Scored, WeighedCandidates
+from services.orchestrator.without_model.rules import ANTECEDENTS
+from services.orchestrator.without_model.settings import ExtractiveSettings
 
 _BROAD = frozenset({AnswerKind.REASON, AnswerKind.MANNER, AnswerKind.LIST, AnswerKind.DESCRIPTION, AnswerKind.KEYWORDS})
 _TOPIC = frozenset({AnswerKind.DESCRIPTION, AnswerKind.KEYWORDS})
-_STEPS = frozenset({AnswerKind.MANNER, AnswerKind.DESCRIPTION, AnswerKind.KEYWORDS})
-_NEXT_STEP = words("then next afterwards finally second secondly third thirdly lastly subsequently")
 
 
 def select(
@@ -30,20 +26,12 @@ def select(
         if gains[best] < ranked[0].value - gap:
             break
         following = rest.pop(best)
-        if _adds_nothing_asked(question, ranked[0].candidate, following.candidate):
-            continue
         if not any(_says_the_same(following.candidate, other.candidate, settings) for other in chosen):
             chosen.append(following)
             covered |= following.candidate.covered
-    if question.kind in _STEPS:
-        chosen = _with_next_steps(ranked, chosen, settings)
-    return _reading_order(_with_antecedents(question, evidence, chosen, settings))
-
-
-def _adds_nothing_asked(question: Question, best: Candidate, further: Candidate) -> bool:
-    """Whether a further unit has neither a word of the question that the best one is not about, nor as clearly the kind of thing
-    that is asked for: after "It is 34 metres high", what has no number."""
-    return question.kind in SHAPED_KINDS and further.cue < best.cue and further.covered <= best.about
+    if ANTECEDENTS in settings.rules:
+        chosen = _with_antecedents(question, evidence, chosen, settings)
+    return _reading_order(chosen)
 
 
 def _limits(question: Question, settings: ExtractiveSettings) -> tuple[int, float]:
@@ -53,20 +41,6 @@ def _limits(question: Question, settings: ExtractiveSettings) -> tuple[int, floa
     if question.kind in _BROAD:
         return settings.max_units, settings.broad_gap
     return settings.max_fact_units, settings.fact_gap
-
-
-def _with_next_steps(ranked: Sequence[Scored], chosen: Sequence[Scored], settings: ExtractiveSettings) -> list[Scored]:
-    """Adds the sentences that go on from a chosen one ("Then …", "Finally …"): half a procedure is a wrong answer."""
-    complete = list(chosen)
-    by_place = {(s.candidate.passage.number, s.candidate.index): s for s in ranked}
-    for scored in complete:  # grows while it is walked: a step may have a next one
-        following = by_place.get((scored.candidate.passage.number, scored.candidate.index + 1))
-        if following is None or following in complete or len(complete) >= settings.max_units:
-            continue
-        first_word = following.candidate.unit.text.split(maxsplit=1)[0].strip(",.:").lower()
-        if first_word in _NEXT_STEP and following.candidate.unit.block == scored.candidate.unit.block:
-            complete.append(following)
-    return complete
 
 
 def _says_the_same(left: Candidate, right: Candidate, settings: ExtractiveSettings) -> bool:

@@ -10,6 +10,8 @@ missing fact: docs/evaluation.md says why no more).
 
 from dataclasses import dataclass
 
+from services.orchestrator.without_model.rules import RULES, Rule
+
 
 @dataclass(frozen=True)
 class RankWeights:
@@ -31,6 +33,9 @@ class RankWeights:
 @dataclass(frozen=True)
 class ExtractiveSettings:
     """Limits, weights and thresholds."""
+
+    rules: frozenset[Rule] = RULES
+    """The rules that are switched on."""
 
     max_scored_units: int = 12
     """Units sent to the scorer: at about 8 ms each it is nearly all of the answer's time. 20 units gave no better answers."""

@@ -12,7 +12,7 @@ from kit.language.cues import is_number_word, is_year, names_a_time
 from kit.language.opposites import opposed
 from kit.language.questions import AnswerKind, Question
 from kit.language.terms import Token, tokens, words
-from services.orchestrator.answering.extractive.features import Candidate, WeighedCandidates
+from services.orchestrator.without_model.features import Candidate, WeighedCandidates
 
 FEATURES = (
     "question_names",

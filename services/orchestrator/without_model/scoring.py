@@ -2,9 +2,8 @@
 
 from collections.abc import Sequence
 
-from services.orchestrator.answering.extractive.features import Candidate, WeighedCandidates
-from services.orchestrator.answering.extractive.scored import Scored
-from services.orchestrator.answering.extractive.settings import ExtractiveSettings, RankWeights
+from services.orchestrator.without_model.features import Candidate, Scored, WeighedCandidates
+from services.orchestrator.without_model.settings import ExtractiveSettings, RankWeights
 
 
 def prefilter(evidence: WeighedCandidates, settings: ExtractiveSettings) -> list[Candidate]:
