@@ -1,6 +1,6 @@
 import pytest
 
-from kit.language.cues import is_negated, names_a_price, type_cue
+from kit.language.cues import is_negated, type_cue
 from kit.language.questions import MAX_QUESTION_CHARS, AnswerKind, read_question
 from kit.language.terms import stem, tokens
 
@@ -158,20 +158,6 @@ def test_name_behind_an_inverted_question_mark_begins_a_sentence() -> None:
 )
 def test_words_that_ask_are_no_content(question: str, content: list[str]) -> None:
     assert [term.surface for term in read_question(question).terms] == content
-
-
-@pytest.mark.parametrize(
-    ("question", "text", "asked"),
-    [
-        ("What is the price of a massage?", "A massage is 60 euros.", {"cost"}),
-        ("What is the price of a massage?", "A massage takes 60 minutes.", set()),
-        ("How much do we pay for breakfast?", "Breakfast is $12.", {"pay"}),
-        ("What does the company not pay for?", "The company pays 12 euros for breakfast.", set()),
-        ("How long is a massage?", "A massage is 60 euros.", set()),
-    ],
-)
-def test_amount_of_money_stands_for_the_price_that_is_asked_for(question: str, text: str, asked: set[str]) -> None:
-    assert names_a_price(read_question(question), text) == asked
 
 
 @pytest.mark.parametrize(
