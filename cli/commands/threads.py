@@ -15,6 +15,11 @@ from cli.running import WHERE, run
 threads = typer.Typer(no_args_is_help=True, help="Threads: list, show, delete.", epilog=WHERE)
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
+_ENDINGS = {
+    "cancelled": "You stopped this answer.",
+    "timeout": "This answer ran out of time.",
+    "failed": "This answer failed.",
+}
 _SPEAKERS = {"user": "You", "assistant": "Groundwork"}
 
 
@@ -79,4 +84,5 @@ def _say(output: Output, message: Json) -> None:
     output.out.print(f"\n[bold]{speaker}:[/bold] {escape(message['text'])}")
     for citation in message.get("citations") or ():
         output.out.print(f"  {citation_line(citation)}")
-    output.remarks([f"  {line}" for line in verdict_lines(message)])
+    ending = _ENDINGS.get(message.get("run_status") or "")
+    output.remarks([f"  {line}" for line in (*verdict_lines(message), *([ending] if ending else []))])

@@ -109,6 +109,7 @@ class MemoryServicer(memory_pb2_grpc.MemoryServiceServicer):
             method=message.method,
             answer_confidence=message.answer_confidence if message.HasField("answer_confidence") else None,
             answer_status=message.answer_status,
+            run_status=message.run_status,
         )
 
 
@@ -140,6 +141,7 @@ def _encode_message(message: Message) -> pb.Message:
         method=message.method,
         answer_confidence=message.answer_confidence,
         answer_status=message.answer_status,
+        run_status=message.run_status,
     )
 
 

@@ -43,6 +43,8 @@ class Message:
     method: str = ""
     answer_confidence: float | None = None
     answer_status: str = ""
+    run_status: str = ""
+    """How the run that wrote it ended; empty for a question."""
 
     def without_text(self, notice: str) -> "Message":
         """With `notice` in place of its text, and without all that was said of that."""

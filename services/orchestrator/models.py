@@ -262,6 +262,8 @@ class Turn:
     text: str
     run_id: str = ""
     """Run that wrote it, if one did."""
+    run_status: RunStatus | None = None
+    """How that run ended; None for a question, and where it is not known."""
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 from kit.access.principal import Principal
 from kit.stores.forgetting import Source
-from services.orchestrator.log.events import Answer, Payload, Retrieval, RunEvent
+from services.orchestrator.log.events import Answer, Payload, Retrieval, RunEvent, RunStatus
 from services.orchestrator.models import (
     Dependent,
     MarkerChange,
@@ -254,8 +254,8 @@ class Memory(Protocol):
         """The last turns, oldest first."""
         ...
 
-    async def remember(self, record: RunRecord, answer: Answer) -> None:
-        """Appends the run's question and answer to its thread; harmless when repeated."""
+    async def remember(self, record: RunRecord, answer: Answer, status: RunStatus) -> None:
+        """Appends the run's question and answer to its thread, with how the run ended; harmless when repeated."""
         ...
 
     async def forget_answer(self, thread_id: str, run_id: str) -> None:

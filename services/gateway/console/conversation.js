@@ -9,6 +9,7 @@ import { confidence } from "./verdicts.js";
 
 const THREAD_KEY = "groundwork.thread";
 const SHOWN = 40;
+const ENDINGS = { cancelled: "You stopped this answer.", timeout: "This answer ran out of time.", failed: "This answer failed." };
 const JSON_BODY = { "Content-Type": "application/json" };
 
 /** With all tools: kept over a reload. */
@@ -98,6 +99,8 @@ function line(message) {
   const cited = new Map(citations.map((each) => [each.number, each]));
   const drawn = pieces(text, (number) => cited.has(number)).map((piece) => piece.text ?? mark(cited.get(piece.number)));
   const said = citations.length ? [support(message).text, confidence(message).text].filter(Boolean).join(" ") : "";
+  const ending = ENDINGS[message.run_status];
+  if (ending) drawn.push(make("p", { className: "hint", dataset: { testid: "message-ending" }, attributes: { dir: "ltr" } }, ending));
   if (said) drawn.push(make("p", { className: "hint", dataset: { testid: "message-verdict" }, attributes: { dir: "ltr" } }, said));
   return make("li", { className: "message", dataset: { testid: "message", role: role || "" }, attributes: { dir: "auto" } }, ...drawn);
 }

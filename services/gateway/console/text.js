@@ -54,9 +54,13 @@ export function joined({ chunk, before, after }) {
   return { before: result.before.filter(Boolean), after: result.after.filter(Boolean) };
 }
 
-/** Where a passage stands: "Page 3 · Terms › Notice". */
-export function place({ page, heading_path: headings }) {
-  return [page ? `Page ${page}` : "", (headings || []).join(" › ")].filter(Boolean).join(" · ");
+/** Where a passage stands: "Page 3 · Terms › Notice", of a message "Harbour · Ann · 2026-01-15 09:30 · message 17". */
+export function place({ page, heading_path: headings, origin }) {
+  const path = (headings || []).join(" › ");
+  const { channel, author, date, message_id: id } = origin || {};
+  const written = (date || "").slice(0, 16).replace("T", " ");
+  const told = [channel, author, written, id && `message ${id}`].filter((part) => part && !path.includes(part));
+  return [page ? `Page ${page}` : "", path, ...told].filter(Boolean).join(" · ");
 }
 
 /** An argument of a tool, as a person reads it. */

@@ -150,6 +150,7 @@ def _record(message: Message) -> dict[str, Any]:
         "method": message.method,
         "answer_confidence": message.answer_confidence,
         "answer_status": message.answer_status,
+        "run_status": message.run_status,
     }
 
 
@@ -187,4 +188,5 @@ def _decode_message(value: bytes) -> Message:
         record.get("method", ""),
         record.get("answer_confidence"),
         record.get("answer_status", ""),
+        record.get("run_status", ""),
     )

@@ -10,11 +10,12 @@ from kit.errors import Cancelled, DeadlineExceeded, Unavailable
 from kit.rpc.channel import Channel
 from services.orchestrator.adapters.codec import fill
 from services.orchestrator.errors import MemorySilent
-from services.orchestrator.log.events import Answer, Citation
+from services.orchestrator.log.events import Answer, Citation, RunStatus
 from services.orchestrator.models import RunRecord, Turn
 
 _CITED_BYTES = 128 * 1024
 """A message of the store holds a megabyte; an answer cites a handful of passages of a few kilobytes."""
+_STATUSES = {status.value: status for status in RunStatus}
 _ROLES: dict[int, str] = {pb.ROLE_USER: "user", pb.ROLE_ASSISTANT: "assistant"}
 
 
@@ -31,7 +32,7 @@ class MemoryThreads:
         with _in_our_words():
             response = await self._stub.GetHistory(request, timeout=self._timeout_s)
         return tuple(
-            Turn(_ROLES[message.role], message.text, message.run_id)
+            Turn(_ROLES[message.role], message.text, message.run_id, _STATUSES.get(message.run_status))
             for message in response.messages
             # What was forgotten says nothing, and a role of a newer version means something that a prompt has no place for.
             if not message.forgotten and message.role in _ROLES
@@ -42,7 +43,7 @@ class MemoryThreads:
         with _in_our_words():
             await self._stub.ForgetAnswer(request, timeout=self._timeout_s)
 
-    async def remember(self, record: RunRecord, answer: Answer) -> None:
+    async def remember(self, record: RunRecord, answer: Answer, status: RunStatus) -> None:
         # The ids follow from the run, so that a run that is finished twice is remembered once.
         run_id, request = record.key.run_id, record.request
         asked = pb.Message(message_id=f"{run_id}-question", role=pb.ROLE_USER, text=request.question, run_id=run_id)
@@ -57,6 +58,7 @@ class MemoryThreads:
             method=answer.method,
             answer_confidence=answer.answer_confidence,
             answer_status=answer.answer_status.value if answer.answer_status else "",
+            run_status=status.value,
         )
         turn = pb.AppendMessagesRequest(thread_id=request.thread_id, messages=[asked, answered])
         with _in_our_words():

@@ -44,14 +44,20 @@ class Modes:
         if journal.progress.done is not None:
             return journal.progress.done.status
         if (broken := check_not_breaking(journal)) is not None:
+            await self.remember_unfinished(record, journal, RunStatus.FAILED)
             return await end(journal, RunStatus.FAILED, broken)
         mode = self.named(record.request.mode)
         with mode.admitted(journal.progress.mode) as served_as:
             run = await Run.begin(journal, self._started(mode, record.request, served_as))
             answer = await run.once("answer", partial(mode.answer, run, record), Answer, of_steps=True)
             await run.tell_usage()
-            await self._services.threads.remember(run, record, answer)
-            return await run.end(RunStatus.TIMEOUT if journal.progress.is_time_up else status_of(answer))
+            status = RunStatus.TIMEOUT if journal.progress.is_time_up else status_of(answer)
+            await self._services.threads.remember(journal, record, answer, status)
+            return await run.end(status)
+
+    async def remember_unfinished(self, record: RunRecord, journal: Journal, status: RunStatus) -> None:
+        """Keeps the turn of a run that ends without having been answered to its end."""
+        await self._services.threads.remember_unfinished(journal, record, status)
 
     def _started(self, mode: Mode, request: RunRequest, served_as: RunMode) -> RunStarted:
         return RunStarted(

@@ -1,15 +1,22 @@
 """What the modes have in common: the thread that a run continues, and the documents whose text it holds."""
 
+import asyncio
 from collections.abc import Collection, Sequence
 
 from kit.errors import GroundworkError, Unavailable
 from kit.stores.forgetting import Source
 from services.orchestrator.answering.drafting import degraded
-from services.orchestrator.log.events import Answer, Evidence
+from services.orchestrator.errors import MemorySilent
+from services.orchestrator.log.events import Answer, Evidence, RunStatus
+from services.orchestrator.log.journal import Journal
 from services.orchestrator.models import RunRecord, Turn
 from services.orchestrator.ports import Memory, RunSources
 from services.orchestrator.runs.forgetting import documents_of
 from services.orchestrator.steps.run import Run
+
+_KEEPING_S = 2.0
+"""Longest that a run which was stopped waits for its thread: its client waits for the end."""
+_NOT_KEPT = "This turn could not be kept in its thread."
 
 
 class Threads:
@@ -39,14 +46,25 @@ class Threads:
         forgotten = await self._sources.depend(record.dependent, [Source.run(run_id) for run_id in answers])
         return [turn for turn in history if turn.role != "assistant" or Source.run(turn.run_id) not in forgotten]
 
-    async def remember(self, run: Run, record: RunRecord, answer: Answer) -> None:
+    async def remember(self, journal: Journal, record: RunRecord, answer: Answer, status: RunStatus) -> None:
+        """Adds the question and what was answered to the run's thread. What is there already stays as it is."""
         # A run without a log does not act: the turn would be one that nobody can look up.
-        if not record.request.thread_id or not run.journal.durable:
+        if not record.request.thread_id or not journal.durable:
             return
         try:
-            await self._memory.remember(record, answer)
+            await self._memory.remember(record, answer, status)
         except GroundworkError as error:
-            await run.say(degraded("memory", "memory", error, "This turn could not be kept in its thread."))
+            await journal.write(degraded("memory", "memory", error, _NOT_KEPT))
+
+    async def remember_unfinished(self, journal: Journal, record: RunRecord, status: RunStatus) -> None:
+        """Keeps the turn of a run that ends without an answer: the question, what was written of the answer, how it ended."""
+        written = Answer(journal.progress.shown.strip(), (), None, "")
+        try:
+            async with asyncio.timeout(_KEEPING_S):
+                await self.remember(journal, record, journal.progress.answer or written, status)
+        except TimeoutError:
+            silent = MemorySilent("the memory service does not answer now")
+            await journal.write(degraded("memory", "memory", silent, _NOT_KEPT))
 
 
 async def forgotten_documents(

@@ -58,7 +58,8 @@ def alternating(history: Sequence[Turn]) -> list[Turn]:
     alternate, and forgotten answers leave gaps."""
     turns: list[Turn] = []
     for turn in history:
-        text = without_marks(turn.text).strip()
+        ending = rules.UNFINISHED.get(turn.run_status, "") if turn.run_status else ""
+        text = f"{without_marks(turn.text).strip()} {ending}".strip()
         if turns and turns[-1].role == turn.role:
             turns[-1] = replace(turns[-1], text=f"{turns[-1].text}\n\n{text}")
         elif text:

@@ -1,6 +1,7 @@
 """What models are told: the rules of each kind of answer, and the orders in between."""
 
 from services.orchestrator.answering.refusals import REFUSAL
+from services.orchestrator.log.events import RunStatus
 
 ANSWER = f"""You answer questions from the numbered sources and from nothing else.
 Rules:
@@ -58,6 +59,14 @@ ANSWER_IN_WORDS = (
     "does not answer the question, say so in one sentence."
 )
 """To a model that went on calling tools all the same."""
+
+
+UNFINISHED = {
+    RunStatus.CANCELLED: "(The user stopped this answer before it was finished.)",
+    RunStatus.TIMEOUT: "(This answer ran out of time before it was finished.)",
+    RunStatus.FAILED: "(This answer failed before it was finished.)",
+}
+"""What a model is told of an earlier answer that did not come to its end."""
 
 
 def repair(wrong: str) -> str:

@@ -27,6 +27,7 @@ _log = structlog.get_logger()
 _FINISHING_S = 10.0
 """For what follows a logged answer: usage, the thread, `done`; and for the answer of a run whose time is up."""
 _LOST_LOG_RETRY_S = 1.0
+_UNFINISHED = (RunStatus.CANCELLED, RunStatus.TIMEOUT, RunStatus.FAILED)
 _OUT_OF_TIME = RunError("DEADLINE_EXCEEDED", "RUN_TIMEOUT", "the run took longer than its budget", retryable=True)
 LOG_LOST = RunError(
     "DATA_LOSS",
@@ -195,6 +196,8 @@ class Execution:
 
     async def _end(self, status: RunStatus, error: RunError | None = None) -> RunStatus:
         deadline.set_remaining(None)
+        if status in _UNFINISHED and self.journal.progress.done is None:
+            await self._services.modes.remember_unfinished(self.record, self.journal, status)
         return await end(self.journal, status, error)
 
     async def _out_of_time(self) -> RunStatus:

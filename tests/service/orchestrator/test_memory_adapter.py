@@ -67,11 +67,12 @@ async def test_turn_is_remembered_with_its_citations_at_the_time_of_the_question
         running_servicer(rpc.add_MemoryServiceServicer_to_server, memory) as address,
         open_test_channel(address) as channel,
     ):
-        await MemoryThreads(channel, timeout_s=60.0, write_timeout_s=60.0).remember(record, answer)
+        await MemoryThreads(channel, timeout_s=60.0, write_timeout_s=60.0).remember(record, answer, RunStatus.COMPLETED)
     (appended,) = memory.appended
     question, said = appended.messages
     assert (appended.thread_id, question.text, said.text) == ("t1", "How long?", "Two weeks [1].")
     assert question.at.ToDatetime(tzinfo=UTC) == asked_at
+    assert said.run_status == "completed"
     assert (said.support_status, said.method, said.answer_confidence, said.answer_status) == (
         "supported",
         "model",
@@ -117,7 +118,7 @@ async def test_turn_is_waited_for_longer_than_the_history() -> None:
     ):
         threads = MemoryThreads(channel, timeout_s=0.05, write_timeout_s=60.0)
         remembered = asyncio.create_task(
-            threads.remember(record, Answer("Hello.", [], SupportStatus.SUPPORTED, "model"))
+            threads.remember(record, Answer("Hello.", [], SupportStatus.SUPPORTED, "model"), RunStatus.COMPLETED)
         )
         with pytest.raises(MemorySilent):
             await threads.history("t1", 8)

@@ -22,7 +22,7 @@ from kit.llm import (
 )
 from kit.stores.forgetting import Source
 from services.orchestrator.errors import FencedOff
-from services.orchestrator.log.events import Answer, EffectClass, Evidence, Retrieval, RunEvent
+from services.orchestrator.log.events import Answer, EffectClass, Evidence, Retrieval, RunEvent, RunStatus
 from services.orchestrator.models import Dependent, RunKey, RunRecord, SearchQuery, Tool, Turn
 from services.orchestrator.steps.effects import Call, Fate, ToolOutcome
 
@@ -90,6 +90,7 @@ class FakeMemory:
     def __init__(self, turns: Sequence[Turn] = ()) -> None:
         self.turns = turns
         self.remembered: list[tuple[str, str, str, str]] = []
+        self.endings: list[RunStatus] = []
         self.forgotten: list[tuple[str, str, str]] = []
         """Subject, thread and run of each answer that was forgotten."""
         self.down = False
@@ -99,10 +100,11 @@ class FakeMemory:
             raise Unavailable("memory is down")
         return self.turns[-limit:]
 
-    async def remember(self, record: RunRecord, answer: Answer) -> None:
+    async def remember(self, record: RunRecord, answer: Answer, status: RunStatus) -> None:
         if self.down:
             raise Unavailable("memory is down")
         request = record.request
+        self.endings.append(status)
         self.remembered.append((request.thread_id, record.key.run_id, request.question, answer.text))
 
     async def forget_answer(self, thread_id: str, run_id: str) -> None:

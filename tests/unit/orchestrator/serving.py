@@ -74,8 +74,8 @@ class Worker(Protocol):
 class WorkedBy(Modes):
     """The modes of an orchestrator, whose runs a worker takes to their end."""
 
-    def __init__(self, worker: Worker) -> None:
-        services = mode_services()
+    def __init__(self, worker: Worker, memory: Memory | None = None) -> None:
+        services = mode_services(memory=memory)
         super().__init__(discover_modes(services, OrchestratorSettings()).all, services)
         self._worker = worker
 

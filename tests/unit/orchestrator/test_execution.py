@@ -22,6 +22,7 @@ from services.orchestrator.log.events import (
     StepUsage,
     SupportStatus,
     Thinking,
+    Token,
     Usage,
 )
 from services.orchestrator.log.journal import Journal
@@ -32,7 +33,7 @@ from services.orchestrator.runs.execution import Ending, Execution, RunServices
 from services.orchestrator.runs.tally import RunCost
 from services.orchestrator.steps.run import Run
 from tests.unit.orchestrator.cutting import AT, KEY
-from tests.unit.orchestrator.fakes import MemoryLog
+from tests.unit.orchestrator.fakes import FakeMemory, MemoryLog
 from tests.unit.orchestrator.serving import WorkedBy
 
 ANSWER = Answer("a [1]", (Citation(1, "d", "n", "c", 0, "t"),), SupportStatus.SUPPORTED, "extractive")
@@ -94,15 +95,16 @@ class Desk:
         self.tally = Counted()
         self.at = AT
         self.limits = RunLimits(wall_clock_s=wall_clock_s)
+        self.memory = FakeMemory()
 
     def now(self) -> datetime:
         return self.at
 
     async def execution(self, *work: Callable[[Journal], Awaitable[Any]], budget_s: float = 0.0) -> Execution:
-        request = RunRequest(RunMode.QA, "q", ("default",), budgets=Budgets(wall_clock_s=budget_s))
+        request = RunRequest(RunMode.QA, "q", ("default",), "t1", budgets=Budgets(wall_clock_s=budget_s))
         record = RunRecord(KEY, "ann", request, RunStatus.RUNNING, AT)
         journal = await Journal.open(KEY, self.log, self.now)
-        services = run_services(self.store, self.tally, WorkedBy(Works(*work)), self.limits, self.now)
+        services = run_services(self.store, self.tally, WorkedBy(Works(*work), self.memory), self.limits, self.now)
         made = Execution(record, journal, services)
         made.task = asyncio.create_task(made.run())
         return made
@@ -128,6 +130,55 @@ async def answers_and_hangs(journal: Journal) -> None:
 async def ends(journal: Journal) -> RunStatus:
     run = await Run.begin(journal, RunStarted(RunMode.QA, "q"))
     return await run.end(RunStatus.COMPLETED)
+
+
+async def writes_and_hangs(journal: Journal) -> None:
+    await journal.write(RunStarted(RunMode.QA, "q"))
+    await journal.write(Token("The ferry was built", 0))
+    await asyncio.Event().wait()
+
+
+async def writes_and_breaks(journal: Journal) -> None:
+    await journal.write(RunStarted(RunMode.QA, "q"))
+    await journal.write(Token("The ferry was built", 0))
+    raise ValueError("a bug")
+
+
+async def stopped(desk: Desk) -> None:
+    made = await desk.execution(writes_and_hangs)
+    while not made.journal.progress.shown:
+        await asyncio.sleep(0)
+    made.cancel()
+    assert made.task is not None
+    await made.task
+
+
+@pytest.mark.parametrize(
+    ("desk", "work", "status"),
+    [
+        (Desk(), stopped, RunStatus.CANCELLED),
+        (Desk(wall_clock_s=0.05), lambda desk: desk.worked(writes_and_hangs), RunStatus.TIMEOUT),
+        (Desk(), lambda desk: desk.worked(writes_and_breaks), RunStatus.FAILED),
+    ],
+    ids=["stopped", "out of time", "failed"],
+)
+async def test_turn_that_came_to_no_answer_stays_in_its_thread(
+    desk: Desk, work: Callable[[Desk], Awaitable[Any]], status: RunStatus
+) -> None:
+    await work(desk)
+    assert desk.memory.remembered == [("t1", KEY.run_id, "q", "The ferry was built")]
+    assert desk.memory.endings == [status]
+
+
+async def test_run_that_is_stopped_ends_also_when_its_thread_cannot_be_reached() -> None:
+    desk = Desk()
+    desk.memory.down = True
+    await stopped(desk)
+    payloads = [event.payload for event in desk.log.events[KEY]]
+    assert payloads[-1] == Done(RunStatus.CANCELLED)
+    assert [each.text for each in payloads if isinstance(each, Thinking)] == [
+        "This turn could not be kept in its thread."
+    ]
 
 
 async def test_run_that_was_down_for_days_still_has_its_time() -> None:

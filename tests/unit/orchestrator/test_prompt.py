@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from kit.llm import ChatMessage, ToolSpec
 from services.orchestrator.errors import QuestionTooLong
-from services.orchestrator.log.events import Evidence
+from services.orchestrator.log.events import Evidence, RunStatus
 from services.orchestrator.models import Turn
 from services.orchestrator.prompts.fitting import Fitted
 from services.orchestrator.prompts.messages import compose
@@ -60,6 +60,22 @@ async def test_all_of_it_is_sent_where_it_fits() -> None:
         "user",
     ]
     assert prompt.max_tokens == 100
+
+
+async def test_turns_that_came_to_no_answer_are_told_as_such() -> None:
+    turns = [
+        Turn("user", "When was the Halcyon built?"),
+        Turn("assistant", "", "r1", RunStatus.CANCELLED),
+        Turn("user", "Who sails it?"),
+        Turn("assistant", "Its captain is", "r2", RunStatus.TIMEOUT),
+    ]
+    prompt = await prompt_for(4096, question="And since when?", history=turns, evidence=[source(1, words(5))])
+    assert [message.content for message in prompt.messages[1:-1]] == [
+        "When was the Halcyon built?",
+        "(The user stopped this answer before it was finished.)",
+        "Who sails it?",
+        "Its captain is (This answer ran out of time before it was finished.)",
+    ]
 
 
 async def test_history_gives_way_first_and_its_oldest_turn_before_others() -> None:
