@@ -70,6 +70,26 @@ def test_cancel_stops_the_model_and_the_run_stays_cancelled(model_api: Api, hand
     assert model_api.post(f"/v1/runs/{run_id}/cancel")["status"] == "cancelled", "a second wish is harmless"
 
 
+def test_a_stopped_question_stays_in_its_thread_and_is_understood_later(
+    model_api: Api, handbook: str, scripted: Model
+) -> None:
+    thread_id = model_api.post("/v1/threads")["id"]
+    scripted.will(Reply(["A leased ", "bicycle ", "costs "], gate=asyncio.Event(), gate_at=2))
+    for event in model_api.chat(handbook, "What does a leased bicycle cost?", thread_id=thread_id):
+        if event.kind == "token":
+            model_api.post(f"/v1/runs/{event.data['run_id']}/cancel")
+    asked, written = model_api.get(f"/v1/threads/{thread_id}")["messages"]
+    assert (asked["text"], asked["run_status"]) == ("What does a leased bicycle cost?", None)
+    assert written["text"].startswith("A leased")
+    assert written["run_status"] == "cancelled"
+    scripted.will(Reply(["It costs 28 euros a month【1†source】."]))
+    list(model_api.chat(handbook, "And may it be used in private?", thread_id=thread_id))
+    told = [message["content"] for message in scripted.scripted.requests[0]["messages"]]
+    assert "What does a leased bicycle cost?" in told
+    assert any(each.startswith("A leased") and "stopped" in each for each in told)
+    assert "(handbook.md; " in told[-1], "each passage with its headings"
+
+
 def test_a_cancelled_question_without_a_stream_ends_in_a_problem(
     model_api: Api, handbook: str, scripted: Model
 ) -> None:
