@@ -149,9 +149,9 @@ def preposition_before(text: str, start: int) -> "re.Match[str] | None":
 
 @lru_cache(maxsize=16)
 def _codes(text: str) -> tuple[str, ...]:
-    """The languages whose words may stand around a time of the text: its own and those of its times; all, where it is not known."""
-    own = language_by_words(text.lower())
-    return tuple(sorted({own, *languages_of(text)} if own else LANGUAGES))
+    """The languages whose words may stand around a time of the text: its own and those of its times, or all."""
+    found = {language_by_words(text.lower()), *languages_of(text)} & LANGUAGES.keys()
+    return tuple(sorted(found or LANGUAGES))
 
 
 @lru_cache(maxsize=256)

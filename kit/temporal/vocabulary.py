@@ -12,6 +12,8 @@ _UNSPACED = "\u0e00-\u0eff\u3041-\u30ff\u3400-\u9fff\uac00-\ud7af"
 _BEGIN = rf"(?:(?<![\w.,/-])|(?<=[{_UNSPACED}]))"
 _END = rf"(?:(?!\w)|(?=[{_UNSPACED}]))"
 UNITS = ("hour", "day", "week", "month", "quarter", "year")
+_LONG_CHARS = 3
+"""Shorter words are parts of others: French "an"."""
 _TELLING = (
     "months",
     "weekdays",
@@ -32,14 +34,15 @@ def alone(pattern: str) -> re.Pattern[str]:
 
 def languages_of(text: str) -> list[str]:
     """The languages, by code, that have words of time in a text."""
-    folded = text.lower()
+    folded = f" {text.lower()} "
     return [code for code in LANGUAGES if any(word in folded for word in _telling(code))]
 
 
 @cache
 def _telling(code: str) -> tuple[str, ...]:
     time = LANGUAGES[code].time
-    return tuple(word for field in _TELLING for words in time[field] for word in words)
+    found = (word for field in _TELLING for words in time[field] for word in words)
+    return tuple(f" {word} " if word.isascii() and len(word) < _LONG_CHARS else word for word in found)
 
 
 def any_of(language: Language, field: str) -> str:

@@ -26,4 +26,8 @@ FAMILIES = Rule("word families", "words that share their first five letters meet
 TYPE_NOUN = Rule("type noun", 'the word behind "which" weighs half')
 SAYS_NOTHING = Rule("says nothing", "questions, short exclamations and lines that only introduce others are no answers")
 ANTECEDENTS = Rule("antecedents", "the sentence that a pronoun stands for is quoted before it")
-RULES = frozenset({ANSWER_KIND, PRONOUNS, TITLES, FAMILIES, TYPE_NOUN, SAYS_NOTHING, ANTECEDENTS})
+TWO_STEPS = Rule(
+    "two steps",
+    'a question such as "Where was the founder of Acme born?" is asked again with the name that a passage tells',
+)
+RULES = frozenset({TWO_STEPS, ANSWER_KIND, PRONOUNS, TITLES, FAMILIES, TYPE_NOUN, SAYS_NOTHING, ANTECEDENTS})
