@@ -7,6 +7,7 @@ runs in this process: a parsing child may start no program.
 import importlib.util
 import os
 import re
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -128,11 +129,12 @@ class ByScript:
 
     def read(self, picture: Picture, time_limit_s: float) -> RecognizedPicture:
         """As the port says."""
+        began = time.monotonic()
         found = self._first.read(picture, time_limit_s)
         judged = with_misread_lines_unread(found, self._first.scripts)
         if judged.unread_count <= len(judged.lines) or not self._other.readable:
             return found
-        other = self._other.read(picture, time_limit_s)
+        other = self._other.read(picture, time_limit_s - (time.monotonic() - began))
         return other if _letters(other) > _letters(judged) else found
 
 

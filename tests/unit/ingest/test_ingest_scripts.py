@@ -10,8 +10,11 @@ import pytest
 from evals.reading.ocr import _NOTO, SCRIPTS, _page
 from services.ingest.adapters.tesseract import LANGUAGES, ByScript, Tesseract
 from services.ingest.errors import DocumentRejected
+from services.ingest.reading.models import PrepareRequest
 from services.ingest.reading.parsers.registry import parse
+from services.ingest.reading.pool.children import ParserPool
 from services.ingest.reading.recognition import OcrBudget, Picture, RecognizedPicture, TextRecognizer
+from tests.unit.ingest.reading_files import read_by
 from tests.unit.ingest.recognizers import UNHURRIED, ScriptedRecognizer, bytes_of, picture_of, read_as
 
 PAGE = np.zeros((10, 10, 3), np.uint8)
@@ -80,3 +83,19 @@ def test_tesseract_reads_a_page_of_its_script(script: object, turn: int) -> None
     assert len(words & read) > len(words) / 2
     assert found.turn == turn
     assert all(0 <= line.box[0] < line.box[2] <= page.width for line in found.lines)
+
+
+async def test_tesseract_reads_inside_the_sandbox_of_a_parsing_child(tmp_path: Path) -> None:
+    script = next(each for each in SCRIPTS if each.name == "Cyrillic")
+    if script.name not in Tesseract(threads=1).readable or not (_NOTO / script.font).exists():
+        pytest.skip("install tesseract-ocr-rus and fonts-noto-core")
+    page, text = _page(script, 1)
+    (tmp_path / "scan").write_bytes(bytes_of(page, "PNG"))
+    pool = ParserPool(size=1, time_limit_s=1800.0, memory_limit_bytes=4 * 1024**3, ocr=UNHURRIED)
+    try:
+        found = await read_by(pool, PrepareRequest(str(tmp_path / "scan"), "image/png", "scan.png", "", 64))
+    finally:
+        await pool.close()
+    words = set(text.split())
+    read = {word for chunk in found.chunks for word in chunk.text.split()}
+    assert len(words & read) > len(words) / 2
