@@ -113,9 +113,12 @@ class Tesseract:
 
         folder = self.data[languages.partition("+")[0]]
         try:
-            return tesserocr.PyTessBaseAPI(path=f"{folder}{os.sep}", lang=languages, psm=mode)
+            engine = tesserocr.PyTessBaseAPI(path=f"{folder}{os.sep}", lang=languages, psm=mode)
         except RuntimeError as error:
             raise RecognitionFailed(f"Tesseract cannot load {languages}: {error}"[:200]) from error
+        # The binding sends messages to /dev/null, which a parsing child may not open to write: the first one would crash it.
+        engine.SetVariable("debug_file", "")
+        return engine
 
 
 class ByScript:
