@@ -188,8 +188,8 @@ def test_a_source_that_the_model_invents_is_removed_before_anyone_sees_it(
     assert [each["number"] for each in only(events, "answer").data["citations"]] == [1]
 
 
-@pytest.mark.parametrize("verify", ["mark", "remove", "off"])
-def test_a_sentence_that_no_source_carries_is_marked_left_out_or_not_checked(
+@pytest.mark.parametrize("verify", ["remove", "off"])
+def test_a_sentence_that_no_source_carries_is_left_out_or_not_checked(
     model_api: Api, handbook: str, scripted: Model, verify: str
 ) -> None:
     invented = "Bananas grow on the moon."
@@ -207,8 +207,9 @@ def test_a_sentence_that_no_source_carries_is_marked_left_out_or_not_checked(
     else:
         assert verdicts[invented] == "not_found"
         assert (checked["removed"], checked["checked_by"]["measured"]) == (int(verify == "remove"), False)
-    stored = model_api.get(f"/v1/runs/{answer['run_id']}")["answer"]
-    assert stored["verification"] == checked
+    stored = f"/v1/runs/{answer['run_id']}"
+    wait_until(lambda: model_api.get(stored)["answer"], "the answer is kept")
+    assert model_api.get(stored)["answer"]["verification"] == checked
 
 
 def test_a_word_for_verify_that_nobody_knows_is_refused(model_api: Api, handbook: str) -> None:

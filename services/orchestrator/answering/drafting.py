@@ -393,10 +393,12 @@ async def finished_text(text: str, reason: FinishReason, journal: Journal) -> st
 
 
 def _says_something_wrong(draft: Draft) -> bool:
-    """Whether a claim of a written answer is not carried by the documents, by a judge that does more than compare words."""
+    """Whether a written answer has a claim that the documents do not carry, by a judge that does more than compare words."""
     claims = draft.verification.sentences if draft.verification else ()
     return not draft.carries_something or any(
-        each.verdict in (Verdict.CONTRADICTED, Verdict.NOT_FOUND) and not each.is_action and each.checked_by != WORDS
+        each.verdict in (Verdict.CONTRADICTED, Verdict.NOT_FOUND)
+        and not (each.is_action or each.removed)
+        and each.checked_by != WORDS
         for each in claims
     )
 
