@@ -19,6 +19,11 @@ class ChosenEffort:
     reason: str
 
 
+def takes_steps(question: str) -> bool:
+    """Whether a question puts several things together, by its shape alone."""
+    return choose_effort(question).effort is not Effort.LOW
+
+
 def choose_effort(question: str, asked: Effort = Effort.AUTO) -> ChosenEffort:
     """By the question's shape alone; what a request asks for wins."""
     if asked is not Effort.AUTO:

@@ -7,6 +7,7 @@ from kit.ranking.duplicates import Duplicates
 from kit.ranking.fusion import RankedList, reciprocal_rank_fusion
 from services.orchestrator.log.events import DroppedPassage, Evidence, StageRank
 from services.orchestrator.research.models import Purpose, RankedPassages, RoundFound
+from services.orchestrator.research.question.effort import takes_steps
 
 _WEIGHTS: Mapping[Purpose, float] = {
     Purpose.QUESTION: 1.0,
@@ -21,8 +22,9 @@ _WEIGHTS: Mapping[Purpose, float] = {
 """How much a list counts in the fusion. A choice: what is nearer to the question counts more."""
 _HAS_A_PLACE = (Purpose.FILTERED, Purpose.SUBJECT, Purpose.PART, Purpose.PHRASE, Purpose.NAME)
 """Purposes whose best passage has a place in the evidence: it stands for something that the others lack."""
-_LEAD = 2
-"""Passages of the question itself that no other list pushes out."""
+_LEAD, _LEAD_OF_ONE_STEP = 2, 7
+"""Passages of the question itself that no other list pushes out: nearly all, where the question names no relation and no second
+subject, since other searches add little to such a question."""
 _DROPPED_SHOWN = 40
 FUSED = "queries"
 """Stage of the fusion over sub-queries."""
@@ -43,7 +45,8 @@ def fuse(rounds: Sequence[RoundFound], question: str, top_k: int, before: Eviden
     lists = [each for found in rounds for each in found.lists]
     passages = {each.chunk_id: each for found in rounds for each in found.passages}
     fused = reciprocal_rank_fusion([RankedList(each.chunk_ids, (), _WEIGHTS[each.search.purpose]) for each in lists])
-    order = dict.fromkeys(each for each in (*_placed(lists), *fused) if each in passages)
+    lead = _LEAD if takes_steps(question) else _LEAD_OF_ONE_STEP
+    order = dict.fromkeys(each for each in (*_placed(lists, lead), *fused) if each in passages)
     kept, doubles = Duplicates(
         lambda chunk_id: passages[chunk_id].text, lambda chunk_id: _Compared(passages[chunk_id].text), [question]
     ).remove({each: fused[each] for each in order}, len(order))
@@ -84,11 +87,11 @@ class _Compared:
     metadata: Mapping[str, str] = field(default_factory=dict)
 
 
-def _placed(lists: Sequence[RankedPassages]) -> Iterable[str]:
+def _placed(lists: Sequence[RankedPassages], lead: int) -> Iterable[str]:
     """The chunks that have a place, in its order."""
     for each in lists:
         if each.search.purpose is Purpose.QUESTION:
-            yield from each.chunk_ids[:_LEAD]
+            yield from each.chunk_ids[:lead]
     for purpose in _HAS_A_PLACE:
         yield from (each.chunk_ids[0] for each in lists if each.search.purpose is purpose and each.chunk_ids)
 
