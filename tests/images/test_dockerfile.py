@@ -85,7 +85,7 @@ def test_image_says_what_it_is(image: str) -> None:
 
 def test_health_is_asked_by_a_module_that_every_image_of_a_service_has() -> None:
     for service in SERVICES:
-        module = re.search(r'CMD \["python", "-m", "(kit\.\w+)"]', last(service, "HEALTHCHECK"))
+        module = re.search(r'CMD \["python", "-m", "(kit\.[\w.]+)"]', last(service, "HEALTHCHECK"))
         assert module
         assert f"{module[1].replace('.', '/')}.py" in code(service)
     assert last("cli", "HEALTHCHECK") == "NONE"
@@ -127,15 +127,15 @@ def test_layer_is_made_of_its_extras_and_of_those_that_they_name(tmp_path: Path)
     assert written(tmp_path, "core", "arrays=arrays", "reranker=reranker,gpu") == {
         "core": set(project()["dependencies"]),
         "arrays": {"numpy>=2.0"},
-        "reranker": {*extra("reranker"), *extra("inference"), *extra("gpu")}
-        - {"groundwork[arrays]", "groundwork[inference]"},
+        "reranker": {*extra("reranker"), *extra("inference"), *extra("words"), *extra("gpu")}
+        - {"groundwork[arrays]", "groundwork[inference,words]"},
     }
 
 
 def test_what_is_a_layer_of_its_own_is_not_installed_again_in_others(tmp_path: Path) -> None:
     """Else pip would install again what a layer has left out as unused."""
     found = written(tmp_path, "arrays=arrays", "inference=inference", "reranker=reranker")
-    assert found["reranker"] == set(extra("reranker")) - {"groundwork[inference]"}
+    assert found["reranker"] == {*extra("reranker"), *extra("words")} - {"groundwork[inference,words]"}
     assert not found["inference"] & found["arrays"]
 
 
