@@ -27,7 +27,7 @@ EXAMPLES_MAX = 3
 _DROPPED = "they are dropped, and queued again within three minutes of running"
 _KEPT = (
     "no service does them. Delete again what they were to delete, or have the public half of the key known again "
-    "(docs/operations.md, Keys)"
+    "(docs/operations/keys.md)"
 )
 _Fields = Mapping[str, Any]
 

@@ -68,8 +68,8 @@ class OrchestratorSettings(MessageStoreSettings, SigningServiceSettings):
     fallback can still answer."""
 
     llm_providers: SecretStr = SecretStr("")
-    """More providers of language models, as a JSON object by name; see [Language models](operations.md#language-models). The one of
-    `llm_base_url` is called `default` beside them."""
+    """More providers of language models, as a JSON object by name; see
+    [Language models](operations/language-models.md#language-models). The one of `llm_base_url` is called `default` beside them."""
 
     llm_providers_file: Path | None = None
     """File with those providers instead, read at the start: a mounted secret."""

@@ -276,7 +276,7 @@ async def _answering_models(url: str) -> str:
         names = [f"{model['provider']}/{model['model']}" for chain in chains for model in chain]
     except (httpx.HTTPError, ValueError, KeyError, TypeError):
         return ""
-    return ", then ".join(names) or "none: answers quote your documents (docs/operations.md, Language models)"
+    return ", then ".join(names) or "none: answers quote your documents (docs/operations/language-models.md)"
 
 
 async def _until_it_answers(door: socket.socket) -> None:

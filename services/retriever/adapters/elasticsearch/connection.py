@@ -96,7 +96,9 @@ class ElasticsearchConnection:
             )
         reason = f"Elasticsearch at {self.url} answered {error.status_code} {error.error}: {reason_of(error.body)}"
         if error.status_code == 403:
-            return IndexUnavailable(f"{reason}; give the credentials the privileges that docs/operations.md names")
+            return IndexUnavailable(
+                f"{reason}; give the credentials the privileges that docs/operations/search.md names"
+            )
         if error.error == "index_not_found_exception":
             return IndexNotThere(reason)
         return IndexUnavailable(reason, retry_after_s=1.0 if error.status_code in _TRANSIENT else None)

@@ -84,7 +84,8 @@ async def test_credentials_are_sent(server: ElasticsearchServer, credentials: di
 
 
 @pytest.mark.parametrize(
-    ("status", "says"), [(401, "check GROUNDWORK_ELASTICSEARCH_API_KEY"), (403, "privileges that docs/operations.md")]
+    ("status", "says"),
+    [(401, "check GROUNDWORK_ELASTICSEARCH_API_KEY"), (403, "privileges that docs/operations/search.md")],
 )
 async def test_refused_credentials_name_the_cure(
     server: ElasticsearchServer, index: ElasticsearchIndex, status: int, says: str
