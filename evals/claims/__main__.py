@@ -38,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     os.environ.setdefault("GROUNDWORK_MODELS_DIR", ".models")
     if options.answers:
         name, by_answers = asyncio.run(_by_answers(sets))
-        sys.stdout.write(render({name: by_answers}, ()))
+        sys.stdout.write(render({name: by_answers}, ()) + render_citations(by_answers))
         if endpoint := Endpoint.from_environment():
             sys.stdout.write(f"\nFor GROUNDWORK_VERIFY_FIGURES_FILE:\n{published(endpoint.model, by_answers)}\n")
         passed = [figures(judged).false_that_pass or 0.0 for judged in by_answers.values()]
@@ -148,6 +148,19 @@ def render(by_judge: Mapping[str, Mapping[str, Sequence[Judged]]], seconds: Sequ
     if seconds:
         parts.append(f"\nAn answer of {_SENTENCES} sentences takes {1000 * statistics.median(seconds):.0f} ms (p50).")
     return "\n".join([*parts, ""])
+
+
+def render_citations(by_set: Mapping[str, Sequence[Judged]]) -> str:
+    """How well the answers cite, by set: means over the answers of true and of false claims."""
+    columns = ("set", "claims that are", "answers", "citation recall", "citation precision", "citation coverage")
+    rows = []
+    for name, judged in by_set.items():
+        for is_true in (True, False):
+            found = [each.citations for each in judged if each.citations and each.claim.is_true is is_true]
+            shares = [(each.recall, each.precision, each.coverage) for each in found]
+            means = [f"{statistics.mean(column):.3f}" for column in zip(*shares, strict=True)] or ["–"] * 3
+            rows.append((name, "true" if is_true else "false", str(len(found)), *means))
+    return f"\n## Citations of the answers\n\n{Table(columns, rows).render()}\n"
 
 
 def _table(

@@ -8,9 +8,10 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from cli.client.gateway import Gateway
-from evals.claims.figures import Judged
+from evals.claims.figures import CitationShares, Judged
 from evals.claims.sets import LabelledClaim
 from evals.indexing import index
 from evals.system import running_system
@@ -107,4 +108,11 @@ async def _judged(gateway: Gateway, claim: LabelledClaim, document_id: str) -> J
     verification = answer["verification"] or {"sentences": []}
     said = [each for each in verification["sentences"] if each["verdict"] != "no_claim"]
     is_supported = answer["method"] == "model" and bool(said) and all(each["verdict"] in _GOOD for each in said)
-    return Judged(claim, float(is_supported), is_supported)
+    return Judged(claim, float(is_supported), is_supported, _citations(answer["verification"]))
+
+
+def _citations(verification: Mapping[str, Any] | None) -> CitationShares | None:
+    """None of an answer in which nothing was checked."""
+    if not verification or not verification["sentences"]:
+        return None
+    return CitationShares(*(verification[f"citation_{each}"] or 0.0 for each in ("recall", "precision", "coverage")))

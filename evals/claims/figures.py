@@ -9,12 +9,26 @@ _BINS = 10
 
 
 @dataclass(frozen=True)
+class CitationShares:
+    """How well an answer cites (Gao et al., arXiv:2305.14627), 0 to 1 each, as its verification says."""
+
+    recall: float
+    """Of claims: those that are carried by what they cite."""
+    precision: float
+    """Of citations: those that help to carry a claim."""
+    coverage: float
+    """Of claims: those that are carried by any passage of the answer."""
+
+
+@dataclass(frozen=True)
 class Judged:
     """A claim with what a judge says of it."""
 
     claim: LabelledClaim
     probability: float
     is_supported: bool
+    citations: CitationShares | None = None
+    """Of the answer that made the claim, where one did."""
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,8 @@ from services.reranker.cross_encoding import CrossEncoding
 from services.reranker.embedding import Embedding
 from services.reranker.errors import ModelFileMissing
 from services.reranker.handlers import RerankerServicer
-from services.reranker.judging.judging import Judging
+from services.reranker.judging.entailing import EntailmentJudging
+from services.reranker.judging.judging import ClaimJudging, Judging
 from services.reranker.judging.reading import ReadText
 from services.reranker.known_texts import KnownTexts
 from services.reranker.model_files import EmbeddingModel
@@ -48,7 +49,7 @@ from services.reranker.reranking import Reranking
 from services.reranker.settings import RerankerSettings
 
 if TYPE_CHECKING:
-    from services.reranker.adapters.sentence_transformers import BiEncoder, CrossEncoder
+    from services.reranker.adapters.sentence_transformers import BiEncoder, CrossEncoder, EntailmentModel
 
 _PREPARATION_THREADS = 2
 _STORE_THREADS = 2
@@ -69,6 +70,7 @@ class LocalModels:
     """Loaded when a text is to be embedded with them."""
     bi_encoder: "BiEncoder | None"
     cross_encoder: "CrossEncoder | None"
+    entailment: "EntailmentModel | None" = None
 
 
 @dataclass(frozen=True)
@@ -164,7 +166,7 @@ def _batchers(models: LocalModels, settings: RerankerSettings) -> dict[Provider,
     batchers = {}
     if models.cpu is not None:
         batchers[Provider.CPU] = Batcher(models.cpu.encoder, settings.cpu_limits)
-    first = models.bi_encoder or models.cross_encoder
+    first = models.bi_encoder or models.cross_encoder or models.entailment
     if first is not None:
         others: dict[Lane, Encoder] = {Lane.RERANK: models.cross_encoder} if models.cross_encoder else {}
         batchers[Provider.GPU] = Batcher(first, settings.gpu_limits, others=others)
@@ -188,16 +190,26 @@ async def _embedder(parts: _Parts) -> _Embedder:
     )
 
 
-def _judging(parts: _Parts) -> Judging | None:
-    """None where the model that the judge of claims was fitted on is not loaded."""
+def _judging(parts: _Parts) -> ClaimJudging | None:
+    """None where neither a model with entailment labels nor the model of the learned judge is loaded."""
+    if (model := parts.models.entailment) is not None:
+        from services.reranker.adapters.tokenizers import HuggingFacePairTokenizer  # noqa: PLC0415 - as below
+
+        tokenizer = HuggingFacePairTokenizer(model.tokenizer_json.decode(), model.window_tokens)
+        preparation = PairPreparation(tokenizer, parts.executor)
+        return EntailmentJudging(f"{model.name}/entailment", preparation, parts.batchers[Provider.GPU], model)
     cpu = parts.models.cpu
     if cpu is None or cpu.pieces_of is None:
         return None
-    preparation, cache = (
+    cache = TextCache[ReadText](parts.settings.reranker_judge_cache_bytes)
+    return Judging(
+        cpu.encoder.runtime,
         _preparation(cpu, parts.executor),
-        TextCache[ReadText](parts.settings.reranker_judge_cache_bytes),
+        parts.batchers[Provider.CPU],
+        cpu.pieces_of,
+        cache,
+        parts.executor,
     )
-    return Judging(preparation, parts.batchers[Provider.CPU], cpu.pieces_of, cache, parts.executor)
 
 
 def _preparation(model: LoadedModel, executor: Executor) -> Preparation:
@@ -327,7 +339,14 @@ def load_models(settings: RerankerSettings) -> LocalModels:
             settings.reranker_gpu_device,
             may_download=settings.reranker_gpu_download,
         )
-    if cross_encoder or bi_encoder:
+    entailment = None
+    if settings.reranker_gpu_judge_model:
+        entailment = sentence_transformers.EntailmentModel(
+            settings.reranker_gpu_judge_model,
+            settings.reranker_gpu_device,
+            may_download=settings.reranker_gpu_download,
+        )
+    if cross_encoder or bi_encoder or entailment:
         sentence_transformers.show_device_memory(settings.reranker_gpu_device)
     cpu, *others = embedding_models(settings)
     return LocalModels(
@@ -337,6 +356,7 @@ def load_models(settings: RerankerSettings) -> LocalModels:
         tuple(others) if embedding is Provider.CPU else (),
         bi_encoder,
         cross_encoder,
+        entailment,
     )
 
 

@@ -10,9 +10,9 @@ from groundwork.reranker.v1 import reranker_pb2, reranker_pb2_grpc
 from kit.deadline import bounded_timeout_s
 from kit.observability.telemetry import Attributes, span
 from services.reranker.errors import ContentHashWrong, EmbeddingModelUnknown, JudgeUnavailable, KindMissing
-from services.reranker.judging.judging import JudgedClaim, JudgedPassage, Judging
+from services.reranker.judging.judging import ClaimJudging, JudgedClaim, JudgedPassage
 from services.reranker.judging.published import figures_of
-from services.reranker.judging.verdicts import FITTED_ON, JUDGE
+from services.reranker.judging.verdicts import FITTED_ON
 from services.reranker.known_texts import KnownTexts
 from services.reranker.models import EmbeddingModelInfo, ModelInfo, TextKind, TokenizerDefinition, TokenizerForm
 from services.reranker.ports import TextEmbedder, TextReranker
@@ -39,7 +39,7 @@ class RerankerServicer(reranker_pb2_grpc.RerankerServiceServicer):
         info: ModelInfo,
         tokenizer: TokenizerDefinition,
         known: KnownTexts | None = None,
-        judging: Judging | None = None,
+        judging: ClaimJudging | None = None,
     ) -> None:
         self._embedders = embedders
         self._models = {model.name: model for model in (info.embedding, *info.others)}
@@ -110,17 +110,19 @@ class RerankerServicer(reranker_pb2_grpc.RerankerServiceServicer):
     async def JudgeClaims(
         self, request: reranker_pb2.JudgeClaimsRequest, context: Any
     ) -> reranker_pb2.JudgeClaimsResponse:
-        if self._judging is None:
+        judging = self._judging
+        if judging is None:
             raise JudgeUnavailable(
                 f"this model server does not have {FITTED_ON}, which the judge of claims reads with; "
-                "set GROUNDWORK_RERANKER_CPU_EMBEDDING_MODEL=multilingual and let the CPU embed or score"
+                "set GROUNDWORK_RERANKER_CPU_EMBEDDING_MODEL=multilingual and let the CPU embed or score, or set "
+                "GROUNDWORK_RERANKER_GPU_JUDGE_MODEL"
             )
         claims = [JudgedClaim(claim.text, claim.passages) for claim in request.claims]
         passages = [JudgedPassage(passage.text, passage.heading) for passage in request.passages]
-        with span(f"judge {JUDGE}", self._attributes("judge", JUDGE, self._info.embedding.runtime)) as traced:
+        with span(f"judge {judging.name}", self._attributes("judge", judging.name, judging.runtime)) as traced:
             traced.set_attribute("groundwork.judge.claims", len(claims))
-            verdicts = await self._judging.judge(claims, passages, bounded_timeout_s(LONGEST_REQUEST_S))
-        figures = figures_of(JUDGE)
+            verdicts = await judging.judge(claims, passages, bounded_timeout_s(LONGEST_REQUEST_S))
+        figures = figures_of(judging.name)
         return reranker_pb2.JudgeClaimsResponse(
             measured=figures is not None and figures.are_good,
             false_passed=figures.false_passed if figures else None,
@@ -128,11 +130,15 @@ class RerankerServicer(reranker_pb2_grpc.RerankerServiceServicer):
             claims=figures.claims if figures else 0,
             verdicts=[
                 reranker_pb2.ClaimVerdict(
-                    probability=each.probability, passage=each.passage, start=each.start, end=each.end
+                    probability=each.probability,
+                    passage=each.passage,
+                    start=each.start,
+                    end=each.end,
+                    contradiction=each.contradiction,
                 )
                 for each in verdicts
             ],
-            judge=JUDGE,
+            judge=judging.name,
         )
 
     async def ForgetTexts(

@@ -78,6 +78,10 @@ class RerankerSettings(ServiceSettings):
     reranker_gpu_rerank_model: str = "BAAI/bge-reranker-v2-m3"
     """Cross-encoder for the GPU: a folder, or a name on the Hugging Face hub. Multilingual, 568 million parameters."""
 
+    reranker_gpu_judge_model: str = ""
+    """Cross-encoder with entailment labels that judges claims on the GPU: a folder, or a name on the Hugging Face hub. Empty: the
+    learned judge, on the CPU."""
+
     reranker_gpu_download: bool = False
     """Whether a model that is not on this machine may be fetched from the Hugging Face hub. Off: nothing leaves unasked."""
 

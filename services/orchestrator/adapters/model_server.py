@@ -65,12 +65,9 @@ def _read(claim: JudgedClaim, question: str) -> str:
 
 
 def _judgement(verdict: pb.ClaimVerdict, checked_by: CheckedBy) -> Judgement:
-    is_carried = verdict.probability >= _LIKELY
+    if verdict.probability < _LIKELY:
+        is_opposite = verdict.contradiction >= _LIKELY
+        return Judgement(Verdict.CONTRADICTED if is_opposite else Verdict.NOT_FOUND, checked_by, verdict.probability)
     return Judgement(
-        supporting(checked_by) if is_carried else Verdict.NOT_FOUND,
-        checked_by,
-        verdict.probability,
-        verdict.passage if is_carried else None,
-        verdict.start if is_carried else 0,
-        verdict.end if is_carried else 0,
+        supporting(checked_by), checked_by, verdict.probability, verdict.passage, verdict.start, verdict.end
     )

@@ -187,6 +187,38 @@ class CrossEncoder(_TorchModel):
         return self._model.activation_fn(self._model.model(**features).logits.float())
 
 
+class EntailmentModel(_TorchModel):
+    """A CrossEncoder with entailment labels: the probabilities of entailment, neither, and contradiction for a pair of premise and
+    hypothesis. The order of the labels is that of the model's configuration."""
+
+    dimension = 3
+
+    def __init__(self, name: str, device: str, *, may_download: bool = False) -> None:
+        super().__init__("CrossEncoder", name, device, may_download=may_download)
+        labels = {int(number): str(label).lower() for number, label in self._model.model.config.id2label.items()}
+        # `not_entailment` is no entailment.
+        self._columns = [next((n for n, label in labels.items() if label.startswith(kind)), None) for kind in _LABELS]
+        if self._columns[0] is None or (self._columns[2] is None and len(labels) != 2):
+            raise ModelUnusable(
+                f"model {name} has the labels {', '.join(labels.values())}, and none for entailment and contradiction; choose a "
+                "model for natural language inference such as cross-encoder/nli-deberta-v3-base",
+                model=name,
+            )
+
+    def encode(self, input_ids: Int64, attention_mask: Int64) -> Encoded:
+        return Encoded(self._run(self._probabilities, input_ids, attention_mask))
+
+    def _probabilities(self, features: dict[str, Any]) -> Any:
+        torch = self._torch
+        found = torch.softmax(self._model.model(**features).logits.float(), dim=-1)
+        nothing = torch.zeros_like(found[:, 0])
+        return torch.stack([nothing if each is None else found[:, each] for each in self._columns], dim=-1)
+
+
+_LABELS = ("entail", "neutral", "contradict")
+"""How the names of the labels begin."""
+
+
 def _import_libraries() -> tuple[Any, Any]:
     try:
         import sentence_transformers  # noqa: PLC0415 - an extra: gigabytes with torch

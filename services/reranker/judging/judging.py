@@ -5,11 +5,12 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from hashlib import sha256
+from typing import Protocol
 
 from services.reranker.batching import Batcher
 from services.reranker.errors import JudgedPassageMissing
 from services.reranker.judging.reading import Pieces, ReadText, concatenated, joined, read_text, with_vectors
-from services.reranker.judging.verdicts import judge
+from services.reranker.judging.verdicts import JUDGE, judge
 from services.reranker.models import ContentVectors, Lane, TextKind
 from services.reranker.passage_cache import TextCache
 from services.reranker.preparation import Preparation, check_texts
@@ -41,19 +42,42 @@ class ClaimVerdict:
     start: int
     end: int
     """The deciding span in the passage's text."""
+    contradiction: float = 0.0
+    """How likely the passages say the opposite; 0 where the judge cannot tell."""
+
+
+class ClaimJudging(Protocol):
+    """A judge of claims."""
+
+    name: str
+    """Figures are published under it."""
+    runtime: str
+
+    async def judge(
+        self, claims: Sequence[JudgedClaim], passages: Sequence[JudgedPassage], timeout_s: float | None
+    ) -> list[ClaimVerdict]:
+        """One verdict per claim, in the order of `claims`."""
+        ...
+
+    def forget(self) -> None:
+        """Drops what is remembered of passages."""
 
 
 class Judging:
-    """The use case behind JudgeClaims. Passages are remembered: the next sentence of an answer mostly cites the same."""
+    """The learned judge. Passages are remembered: the next sentence of an answer mostly cites the same."""
+
+    name = JUDGE
 
     def __init__(
         self,
+        runtime: str,
         preparation: Preparation,
         batcher: Batcher,
         pieces_of: Pieces,
         cache: TextCache[ReadText],
         executor: Executor,
     ) -> None:
+        self.runtime = runtime
         self._preparation = preparation
         self._batcher = batcher
         self._pieces_of = pieces_of
@@ -66,7 +90,7 @@ class Judging:
         """One verdict per claim, in the order of `claims`. Each is judged against all passages that it cites together."""
         check_texts([claim.text for claim in claims], "claims")
         check_texts([passage.text for passage in passages], "passages")
-        _check_citations(claims, len(passages))
+        check_citations(claims, len(passages))
         self._batcher.check_open(Lane.RERANK)
         texts = [*passages, *(JudgedPassage(claim.text) for claim in claims)]
         known = {text: own for text in texts if (own := self._cache.get(_key(text))) is not None}
@@ -132,7 +156,8 @@ def _verdict(claim: ReadText, together: ReadText, cited: Sequence[tuple[int, Rea
     return ClaimVerdict(probability, cited[-1][0], 0, 0)
 
 
-def _check_citations(claims: Sequence[JudgedClaim], count: int) -> None:
+def check_citations(claims: Sequence[JudgedClaim], count: int) -> None:
+    """Raises JudgedPassageMissing where a claim cites nothing, or a passage beyond the `count` of the request."""
     for index, claim in enumerate(claims):
         field = f"claims[{index}].passages"
         if not claim.passages:

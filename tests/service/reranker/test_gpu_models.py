@@ -23,7 +23,7 @@ from transformers import (  # noqa: E402
     XLMRobertaForSequenceClassification,
 )
 
-from services.reranker.adapters.sentence_transformers import BiEncoder, CrossEncoder  # noqa: E402
+from services.reranker.adapters.sentence_transformers import BiEncoder, CrossEncoder, EntailmentModel  # noqa: E402
 from services.reranker.adapters.tokenizers import HuggingFacePairTokenizer, HuggingFaceTokenizer  # noqa: E402
 from services.reranker.app import compose, load_models  # noqa: E402
 from services.reranker.errors import DeviceMemoryExhausted, ModelFileMissing, ModelUnusable  # noqa: E402
@@ -158,6 +158,59 @@ def test_classifier_of_several_labels_is_no_reranker(tmp_path: Path) -> None:
     config = BertConfig(vocab_size=len(SPECIAL + WORDS), max_position_embeddings=WINDOW, num_labels=3, **SIZE)
     with pytest.raises(ModelUnusable, match="3 scores for a pair where one is wanted"):
         CrossEncoder(save(tmp_path, BertForSequenceClassification(config)), DEVICE)
+
+
+def entailment_model(folder: Path, labels: dict[int, str]) -> str:
+    torch.manual_seed(7)
+    size = {"vocab_size": len(SPECIAL + WORDS), "max_position_embeddings": WINDOW, "initializer_range": 0.5, **SIZE}
+    config = BertConfig(id2label=labels, label2id={label: number for number, label in labels.items()}, **size)
+    return save(folder, BertForSequenceClassification(config))
+
+
+def test_entailment_is_read_by_the_names_of_the_labels(tmp_path: Path) -> None:
+    folder = entailment_model(tmp_path, {0: "CONTRADICTION", 1: "ENTAILMENT", 2: "NEUTRAL"})
+    model = EntailmentModel(folder, DEVICE)
+    reference = sentence_transformers.CrossEncoder(folder, device=DEVICE, local_files_only=True)
+    expected = reference.predict(
+        [(QUERY, passage) for passage in PASSAGES], show_progress_bar=False, activation_fn=torch.nn.Softmax(dim=-1)
+    )
+    pairs = HuggingFacePairTokenizer(model.tokenizer_json.decode(), model.window_tokens)
+    found = model.encode(*pad(pairs.tokenize_pairs(QUERY, PASSAGES), 16)).pooled
+    np.testing.assert_allclose(found, expected[:, [1, 2, 0]], atol=TOLERANCE)
+
+
+def test_model_without_entailment_labels_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ModelUnusable, match="none for entailment"):
+        EntailmentModel(entailment_model(tmp_path, {0: "good", 1: "bad", 2: "ugly"}), DEVICE)
+
+
+async def test_service_judges_claims_by_the_entailment_model(tmp_path: Path, models_dir: Path) -> None:
+    labels = {0: "entailment", 1: "neutral", 2: "contradiction"}
+    settings = RerankerSettings(
+        models_dir=models_dir,
+        data_dir=tmp_path / "data",
+        reranker_embedding_provider="cpu",
+        reranker_rerank_provider="cpu",
+        reranker_gpu_device=DEVICE,
+        reranker_gpu_judge_model=entailment_model(tmp_path / "nli", labels),
+    )
+    async with AsyncExitStack() as stack:
+        executor = stack.enter_context(ThreadPoolExecutor(1))
+        servicer, loops = await compose(await asyncio.to_thread(load_models, settings), settings, executor, stack)
+        tasks = [asyncio.create_task(loop.run()) for loop in loops]
+        request = pb.JudgeClaimsRequest(
+            passages=[pb.JudgedPassage(text="the red lamp"), pb.JudgedPassage(text="blue moon")],
+            claims=[pb.JudgedClaim(text="red lamp", passages=[0, 1])],
+        )
+        said = await servicer.JudgeClaims(request, None)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+    assert said.judge.endswith("/entailment")
+    assert not said.measured
+    (verdict,) = said.verdicts
+    assert 0.0 < verdict.probability < 1.0
+    assert 0.0 < verdict.contradiction <= 1.0 - verdict.probability
 
 
 async def test_service_runs_both_models_on_one_device(cross_encoder: str, bi_encoder: str, tmp_path: Path) -> None:

@@ -4,7 +4,10 @@ import json
 
 import pytest
 
+from evals.claims.__main__ import render_citations
 from evals.claims.answers import Endpoint
+from evals.claims.figures import CitationShares, Judged
+from evals.claims.sets import LabelledClaim
 from kit.testing.claims import SAY, ClaimsModel
 
 
@@ -39,3 +42,14 @@ def test_endpoint_is_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setenv("EVAL_OPENAI_BASE_URL", "http://127.0.0.1:1/v1")
     monkeypatch.setenv("EVAL_OPENAI_MODEL", "m")
     assert Endpoint.from_environment() == Endpoint("http://127.0.0.1:1/v1", "m")
+
+
+def test_report_has_the_mean_citation_shares_of_answers_with_true_and_with_false_claims() -> None:
+    def judged(shares: CitationShares | None, *, is_true: bool) -> Judged:
+        claim = LabelledClaim("It is high.", "It is high.", "tower", is_true, "plain")
+        return Judged(claim, 1.0, True, shares)
+
+    answers = [judged(CitationShares(1.0, 0.5, 1.0), is_true=True), judged(CitationShares(0.0, 0.5, 1.0), is_true=True)]
+    report = render_citations({"written": [*answers, judged(None, is_true=False)]})
+    rows = [[cell.strip() for cell in line.strip("| ").split("|")] for line in report.splitlines() if "written" in line]
+    assert rows == [["written", "true", "2", "0.500", "0.500", "1.000"], ["written", "false", "0", "–", "–", "–"]]

@@ -130,7 +130,7 @@ def test_passages_follow_one_another_as_one() -> None:
 def judging(batcher: Batcher, executor: Executor) -> Judging:
     """The use case over the fakes."""
     cache = TextCache[ReadText](1_000_000)
-    return Judging(Preparation(WordTokenizer(), executor), batcher, pieces_of, cache, executor)
+    return Judging("fake/cpu", Preparation(WordTokenizer(), executor), batcher, pieces_of, cache, executor)
 
 
 async def test_verdict_names_the_sentence_that_decides(run_batcher: RunBatcher, executor: Executor) -> None:

@@ -336,6 +336,7 @@ class ClaimVerdict(_message.Message):
     PASSAGE_FIELD_NUMBER: _builtins.int
     START_FIELD_NUMBER: _builtins.int
     END_FIELD_NUMBER: _builtins.int
+    CONTRADICTION_FIELD_NUMBER: _builtins.int
     probability: _builtins.float
     """How likely the passages carry the claim, 0 to 1. Calibrated on held-out claims."""
     passage: _builtins.int
@@ -344,6 +345,8 @@ class ClaimVerdict(_message.Message):
     """First character of the deciding span in that passage's text; a sentence or a row."""
     end: _builtins.int
     """One past its last character. Equal to `start` where the heading decides, or nothing does."""
+    contradiction: _builtins.float
+    """How likely the passages say the opposite, 0 to 1; 0 where the judge cannot tell."""
     def __init__(
         self,
         *,
@@ -351,10 +354,11 @@ class ClaimVerdict(_message.Message):
         passage: _builtins.int = ...,
         start: _builtins.int = ...,
         end: _builtins.int = ...,
+        contradiction: _builtins.float = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["end", b"end", "passage", b"passage", "probability", b"probability", "start", b"start"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["contradiction", b"contradiction", "end", b"end", "passage", b"passage", "probability", b"probability", "start", b"start"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
