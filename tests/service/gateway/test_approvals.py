@@ -21,6 +21,8 @@ SHOWN = {
     "expires_at": "2025-06-15T15:06:40.000Z",
     "decision": "pending",
     "decided_by": "",
+    "is_tainted": False,
+    "tainted_arguments": [],
 }
 
 

@@ -99,7 +99,10 @@ async def test_json_of_a_run_that_waits_is_202_with_what_is_to_be_decided(
     assert (answer.status_code, answer.headers["location"]) == (202, f"/v1/runs/{RUN_ID}")
     assert (body["run_id"], body["status"]) == (RUN_ID, "waiting")
     asked = {"id": "ap1", "run_id": RUN_ID, "tool": "send_email", "arguments": MAIL, "arguments_hash": "ab" * 32}
-    assert (body["approvals"], body["until"]) == ([{**asked, "expires_at": EXPIRES}], EXPIRES)
+    assert (body["approvals"], body["until"]) == (
+        [{**asked, "expires_at": EXPIRES, "is_tainted": False, "tainted_arguments": []}],
+        EXPIRES,
+    )
     assert [each["name"] for each in body["tool_calls"]] == ["search"]
     assert "POST /v1/approvals/{id}" in body["next"]
     assert f"GET /v1/runs/{RUN_ID}" in body["next"]

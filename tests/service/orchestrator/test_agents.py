@@ -163,7 +163,7 @@ async def test_agent_that_is_dropped_in_is_listed_beside_the_default(serve: Call
         ("milestones", False, True),
         ("reasoning", True, False),
     ]
-    assert {each["name"] for each in listed["modes"]} == {"chat", "grounded", "qa"}
+    assert {each["name"] for each in listed["modes"]} == {"agent", "chat", "grounded", "qa"}
 
 
 async def test_its_model_fills_in_the_block_and_the_text_shows_it(
@@ -176,8 +176,8 @@ async def test_its_model_fills_in_the_block_and_the_text_shows_it(
     assert answer["citations"][0]["document_name"] == "tower.txt"
     assert answer["support_status"] == "similar_wording"
     assert serving.searcher.queries == [
-        SearchQuery(("When was the tower built?",), ("default",), (), 3, "lexical", {"kind": ["chronicle"]})
-    ]
+        SearchQuery(("When was the tower built?",), ("default",), (), 6, "lexical", {"kind": ["chronicle"]})
+    ], "twice as many passages as the agent wants: among them the sides of a disagreement are looked for"
     (asked,) = script.requests
     assert "You are a historian." in asked["messages"][0]["content"]
     assert asked["response_format"]["json_schema"]["schema"]["required"] == ["milestones"]

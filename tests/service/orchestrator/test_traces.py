@@ -7,11 +7,8 @@ from opentelemetry import trace
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from kit.jetstream import KeyValue, Nats
 from kit.testing.telemetry import recorded_spans
-from services.orchestrator.adapters.run_store import KeyValueRunStore
 from services.orchestrator.log.events import Done, RunStatus
-from services.orchestrator.models import RunKey
 from tests.service.orchestrator.conftest import ANN, LEASE_S, QUESTION, Orchestrator, collect
 from tests.service.orchestrator.test_runs import GatedModel, _has_status, _open_model, until
 
@@ -63,20 +60,6 @@ async def test_run_that_is_taken_over_goes_on_in_its_trace(
     runs = runs_among(spans)
     assert [dict(run.attributes or {})["groundwork.run.resumed"] for run in runs] == [False, True]
     assert {run.context.trace_id for run in runs if run.context} == {request.get_span_context().trace_id}
-
-
-async def test_record_of_an_earlier_version_has_no_trace_and_can_be_read(jetstream: Nats) -> None:
-    store = await KeyValueRunStore.open(jetstream, retention_days=1)
-    records = await KeyValue.open(jetstream, "RUN_RECORDS", ttl_s=86_400.0)
-    await records.put(
-        "acme.0a",
-        b'{"subject": "ann", "status": "completed", "created_at": "2026-01-31T12:00:00+00:00", "finished_at": null, "mode": "qa", '
-        b'"question": "q", "collection_ids": ["default"], "thread_id": "", "agent": "", "document_ids": [], "wall_clock_s": 0.0, '
-        b'"answer_tokens": 0, "top_k": 0}',
-    )
-    record = await store.get(RunKey("acme", "0a"))
-    assert record is not None
-    assert record.traceparent == ""
 
 
 async def _ended(spans: InMemorySpanExporter, count: int) -> bool:
