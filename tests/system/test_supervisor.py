@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -70,21 +69,6 @@ def test_data_survives_a_stop_and_a_kill(fresh: Groundwork) -> None:
         ]
         again = api.upload("default", "handbook.md", (DATA / "handbook.md").read_bytes())
         assert (again["id"], again["status"]) == (document["id"], "ready")
-
-
-def test_a_data_directory_of_the_version_with_one_shared_secret_goes_on(fresh: Groundwork) -> None:
-    secrets = fresh.data_dir / "secrets"
-    with running(fresh), Api.open(fresh.base_url) as api:
-        document = api.ingest("default", "handbook.md", (DATA / "handbook.md").read_bytes())
-    shutil.rmtree(fresh.keys.path)
-    for path in secrets.glob("nats_password_*"):
-        path.unlink()
-    (secrets / "auth_secret").write_text("0" * 64 + "\n", "ascii")
-    with running(fresh), Api.open(fresh.base_url) as api:
-        assert not (secrets / "auth_secret").exists()
-        assert api.http.get(f"/v1/documents/{document['id']}").json()["status"] == "ready"
-        assert_complete(list(api.chat("default", QUESTION)))
-        assert api.ingest("default", "new.txt", b"A new document.")["status"] == "ready"
 
 
 def test_keys_are_rotated_and_forgotten_while_questions_and_uploads_go_on(fresh: Groundwork) -> None:
