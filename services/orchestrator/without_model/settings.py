@@ -69,6 +69,6 @@ class ExtractiveSettings:
     """Below this the answer is a refusal. On those articles, answerable questions answered rightly / adversarial ones refused: 0.3:
     82, 36 %; 0.4: 80, 43 %; 0.48: 75, 48 %. At 0.4 plain questions over one short file are refused (0.37 for the one that
     `groundwork cluster test` asks). An answer with little confidence says so."""
-    min_confidence_by_words: float = 0.25
-    """The same while no similarity is known, which such an answer says, too. A choice, not measured: words alone are sure of
-    little, and what lacks an identifier or a column of the question stays below it."""
+    min_confidence_by_words: float = 0.2
+    """The same while no similarity is known, which such an answer says, too. A choice, not measured: trees that know words only are
+    sure of little. At 0.25 a sentence with all words of its question is refused while the model server restarts."""

@@ -86,7 +86,7 @@ def test_a_follow_up_to_documents_is_understood_until_another_conversation_begin
         expect(answer).to_have_attribute("aria-busy", "false", timeout=WAIT_MS)
     expect(page.get_by_test_id("message")).to_have_count(2)
     expect(page.get_by_test_id("message").last).to_have_text("What was the payroll of the Yankees?")
-    expect(page.get_by_test_id("message-verdict")).to_contain_text("answers your question")
+    expect(page.get_by_test_id("message-verdict")).to_contain_text(re.compile("answers? your question"))
     page.get_by_test_id("new-conversation").click()
     expect(page.get_by_test_id("message")).to_have_count(0)
     question.fill("How many wins did they have?")
