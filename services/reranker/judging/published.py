@@ -9,12 +9,13 @@ from pathlib import Path
 FIGURES_FILE = Path(__file__).with_name("figures.json")
 _MOST_FALSE_PASSED = _MOST_TRUE_FAILED = 0.15
 _LEAST_GAIN = 0.1
-"""A judge may say that a source supports a claim with such shares on written claims and such a gain on each public set."""
+"""A judge may say that a source supports a claim with such shares over all labelled claims and such a gain on each public set."""
 
 
 @dataclass(frozen=True)
 class JudgeFigures:
-    """Of a judge, on labelled claims that it was not fitted on."""
+    """Errors of a judge over all sets of labelled claims together, on claims that it was not fitted on. People see them beside each
+    verdict, so a set on which the judge does well must not speak for the others."""
 
     false_passed: float
     """Share of false claims that pass."""
