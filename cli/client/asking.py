@@ -30,7 +30,7 @@ class Asked(Protocol):
 
 
 def _asked(verify: str | None) -> Json:
-    """Nothing where the server's setting is meant."""
+    """The member `verify` of the body; without it the setting of the server decides."""
     return {"verify": verify} if verify else {}
 
 

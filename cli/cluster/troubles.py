@@ -181,16 +181,14 @@ def _cure_of(part: str, component: str) -> str:
     if part == "signing key":
         return "groundwork cluster signing-keys rotate gives all services keys that the others know"
     if part == "message store":
-        return (
-            "see that NATS runs and its passwords are those of the Secrets (kubectl rollout restart of NATS reads them)"
-        )
+        return "see that NATS runs; after a change of its Secrets restart it (kubectl rollout restart)"
     return (
         f"it goes on by itself once that is there; kubectl logs -l app.kubernetes.io/component={component} shows more"
     )
 
 
 def not_ready(seen: Installation) -> Iterable[Trouble]:
-    """Pods that run, are not ready, and of which nothing else says why."""
+    """Pods that run and are not ready, without a known cause."""
     for pod in _living(seen):
         is_starting = pod.created_at is not None and seen.read_at - pod.created_at < _STARTS_WITHIN
         is_explained = any(each.waiting or each.has_failed for each in pod.containers) or seen.troubles.get(pod.name)

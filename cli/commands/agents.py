@@ -38,7 +38,7 @@ def overview(context: typer.Context, as_json: AsJson = False) -> None:
 
 @agents.command()
 def disable(name: Name, as_json: AsJson = False) -> None:
-    """Switch an agent off on all replicas: its questions get one search and one answer, and are told so."""
+    """Switch an agent off on all replicas: its questions then get one search and one answer, which say so."""
     _switch(name, Output(as_json=as_json), enabled=False)
 
 

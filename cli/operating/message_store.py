@@ -150,7 +150,7 @@ def restore(place: Path, *, replace: bool, keys: Path | None = None) -> int:
                 _say(f"What was there is in {aside}; remove it once you are sure.")
             if manifest.folders:
                 _say(
-                    "The indexes are those of the backup; what they lack is made again, beginning a minute after the next start."
+                    "The backup held the indexes. What they lack is made again, beginning a minute after the next start."
                 )
             else:
                 _say("The indexes are made again from the documents, beginning a minute after the next start.")

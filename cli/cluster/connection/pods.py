@@ -17,7 +17,7 @@ OPS_PORT = 9000
 
 @dataclass(frozen=True)
 class Container:
-    """A container of a pod. `waiting` and `message` say why it does not run; the exit code is that of its last end."""
+    """A container of a pod. `waiting` and `message` say why it does not run; `exit_code` is None until it has ended once."""
 
     name: str
     image: str = ""
@@ -106,7 +106,7 @@ def component_of(thing: Json) -> str:
 
 
 def _owner(thing: Json) -> tuple[str, str]:
-    """Kind and name. A ReplicaSet's name is that of its Deployment and a hash."""
+    """Kind and name of the owner. A ReplicaSet is named as its Deployment with a hash behind."""
     owners = thing["metadata"].get("ownerReferences") or []
     if not owners:
         return "", ""
