@@ -55,6 +55,7 @@ class RunView:
         text = self.run.text
         sys.stdout.write(("" if self._live else harmless(text)) + ("\n\n" if text else ""))
         sys.stdout.flush()
+        self._output.artefacts(self.run)
         self._output.grounds(self.run)
         if self._with_steps and (cost := cost_line(self.run.usage)):
             self._output.err.print(f"[dim]{cost}[/dim]")

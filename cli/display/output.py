@@ -16,6 +16,7 @@ from rich.table import Table
 
 from cli.client.gateway import Json
 from cli.client.ingestion import FileState, Ingestion
+from cli.display import artefacts
 from cli.display.claims import claim_lines, support_lines
 from cli.display.terminal import escape
 from kit.vocabulary.passages import ORIGIN_FIELDS
@@ -114,6 +115,12 @@ class Output:
         if run.status in {"failed", "timeout", "cancelled"}:
             why = f": {run.error['message']} ({run.error['reason']})" if run.error else ""
             self.err.print(f"[red]The run ended as {run.status}[/red]{escape(why)}")
+
+    def artefacts(self, run: RunFold) -> None:
+        """What an agent has made besides its text."""
+        for artefact in run.artefacts.values():
+            for part in artefacts.shown(artefact):
+                self.out.print(part)
 
     def sources(self, answer: Json) -> None:
         """The passages that an answer cites and what they say of it; of a refusal those that come closest."""

@@ -51,6 +51,8 @@ class RunFold:
     error: Json | None = None
     coverage: Json | None = None
     """What the evidence covers, as last measured."""
+    artefacts: dict[str, Json] = field(default_factory=dict)
+    """What an agent has made besides its text, by id, in order of their beginning."""
 
     def add(self, kind: str, data: Mapping[str, Any]) -> None:
         """Takes an event in. One of a kind that a newer server knows is passed over."""
@@ -61,8 +63,8 @@ class RunFold:
         match kind:
             case "run":
                 self.thread_id = own.get("thread_id")
-            case "token" | "answer":
-                self._take_text(kind, own)
+            case "token" | "answer" | "artefact":
+                self._take_content(kind, own)
             case "claim" | "verification" | "coverage":
                 self._take_judgement(kind, own)
             case "thinking" | "retrieval":
@@ -81,18 +83,21 @@ class RunFold:
         noted = degraded if isinstance(degraded, list) else [degraded] if degraded else []
         self.degraded += [each for each in noted if each not in self.degraded]
 
-    def _take_text(self, kind: str, own: Json) -> None:
-        if kind == "answer":
+    def _take_content(self, kind: str, own: Json) -> None:
+        if kind == "artefact":
+            self.artefacts[own["artefact_id"]] = _without_step(own)
+        elif kind == "answer":
             self.answer, self.text = own, own["text"]
             self.coverage = own.get("coverage") or self.coverage
             self.verification = own.get("verification")
+            self.artefacts |= {each["artefact_id"]: each for each in own.get("artefacts") or []}
         else:
             self.text = self.text[: own["offset"]] + own["text"]
 
     def _take_judgement(self, kind: str, own: Json) -> None:
         match kind:
             case "coverage":
-                self.coverage = _measured(own)
+                self.coverage = _without_step(own)
             case "verification":
                 self.verification = own
             case _:
@@ -129,9 +134,10 @@ class RunFold:
             "parked": self.waits,
             "error": self.error,
             "coverage": self.coverage,
+            "artefacts": list(self.artefacts.values()),
         }
 
 
-def _measured(own: Json) -> Json:
-    """The coverage of an event, as an answer has it."""
+def _without_step(own: Json) -> Json:
+    """What an event tells, as an answer has it."""
     return {key: value for key, value in own.items() if key != "step"}

@@ -110,6 +110,7 @@ class MemoryServicer(memory_pb2_grpc.MemoryServiceServicer):
             answer_confidence=message.answer_confidence if message.HasField("answer_confidence") else None,
             answer_status=message.answer_status,
             run_status=message.run_status,
+            artefacts=tuple(MessageToDict(each, preserving_proto_field_name=True) for each in message.artefacts),
         )
 
 
@@ -142,6 +143,7 @@ def _encode_message(message: Message) -> pb.Message:
         answer_confidence=message.answer_confidence,
         answer_status=message.answer_status,
         run_status=message.run_status,
+        artefacts=[ParseDict(each, pb.MessageArtefact(), ignore_unknown_fields=True) for each in message.artefacts],
     )
 
 

@@ -9,6 +9,9 @@ from typing import Any
 Citation = dict[str, Any]
 """A passage that a message cites, as its writer sent it: a JSON object of memory.proto's MessageCitation. Kept, not looked into."""
 
+Artefact = dict[str, Any]
+"""What a message's run has made besides its text: a JSON object of memory.proto's MessageArtefact. Kept, not looked into."""
+
 
 class Role(StrEnum):
     """Who wrote a message."""
@@ -45,6 +48,7 @@ class Message:
     answer_status: str = ""
     run_status: str = ""
     """How the run that wrote it ended; empty for a question."""
+    artefacts: tuple[Artefact, ...] = ()
 
     def without_text(self, notice: str) -> "Message":
         """With `notice` in place of its text, and without all that was said of that."""
@@ -53,6 +57,7 @@ class Message:
             text=notice,
             forgotten=True,
             citations=(),
+            artefacts=(),
             support_status="",
             method="",
             answer_confidence=None,

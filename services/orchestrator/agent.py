@@ -6,11 +6,14 @@ the file's, and the file has
 Nothing registers it: it is there from the next start on. docs/agents.md explains each part.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from services.orchestrator.log.events import Budgets, Evidence
+from services.orchestrator.log.events import Answer, Budgets, Evidence
+
+if TYPE_CHECKING:
+    from services.orchestrator.work import Work
 
 
 @dataclass(frozen=True)
@@ -25,6 +28,9 @@ class Searching:
 
     metadata: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """Only passages whose metadata field has one of these values."""
+
+    weights: Mapping[str, float] = field(default_factory=dict)
+    """How much each engine counts, `dense` and `lexical`; only their ratio matters."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +80,13 @@ class Agent:
 
     without_model: Callable[[Found], Made | None] | None = None
     """Makes the answer where no model does. None, or without: the documents are quoted."""
+
+    work: "Callable[[Work], Awaitable[Answer | None]] | None" = None
+    """Its own way of working: a plain function over its run. Without it, and where it returns None: one search and one answer. Not
+    together with output."""
+
+    artefacts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Kinds of artefacts that it makes, besides those that all clients know: a JSON Schema each."""
 
     name: str = ""
     """That of its file."""

@@ -193,3 +193,9 @@ class MemorySilent(Unavailable):
     """The memory service is down, stopping, or did not answer in time."""
 
     reason = "MEMORY_UNAVAILABLE"
+
+
+class AgentFailed(Internal):
+    """The agent's own code failed: its message is answered from the documents as without it."""
+
+    reason = "AGENT_FAILED"

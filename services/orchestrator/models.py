@@ -283,6 +283,8 @@ class SearchQuery:
     """Only passages dated from the one on, and before the other."""
     must_phrases: Sequence[str] = ()
     """Each passage must contain all of them."""
+    weights: Mapping[str, float] = field(default_factory=dict)
+    """How much each engine counts, `dense` and `lexical`; empty: the retriever decides."""
     explain: bool = False
     """Whether each passage says where it stood at each stage, and what was left out is listed."""
 

@@ -1,6 +1,7 @@
 // One question and its answer, as its events tell it.
 
 import { Decisions } from "./approvals.js";
+import { drawArtefacts } from "./artefacts.js";
 import { mark } from "./citations.js";
 import { claimItems, judgeLine, support } from "./claims.js";
 import { drawCoverage } from "./coverage.js";
@@ -31,7 +32,7 @@ export class AnswerView {
     byId("answer").setAttribute("aria-busy", "true");
     byId("notes").replaceChildren();
     byId("source-list").replaceChildren();
-    const parts = ["notes", "claims", "coverage", "verdict", "answer-status", "closest", "conflicts", "sources", "cost", "answer-problem"];
+    const parts = ["notes", "claims", "artefacts", "coverage", "verdict", "answer-status", "closest", "conflicts", "sources", "cost", "answer-problem"];
     for (const id of parts) byId(id).hidden = true;
     setText(byId("asked"), question);
     this.say("Starting …");
@@ -65,6 +66,7 @@ export class AnswerView {
       tool: () => this.say(`Using ${data.name} …`),
       tool_result: () => this.say("Thinking …"),
       parked: () => this.say("Waiting for your decision. You may ask something else meanwhile."),
+      artefact: () => drawArtefacts(this.#run.artefacts),
       coverage: () => drawCoverage(this.#run.coverage),
       claim: () => this.#claims(),
       verification: () => this.#claims(),
@@ -116,6 +118,7 @@ export class AnswerView {
     this.#draw();
     this.#sources(citations);
     drawCoverage(this.#run.coverage);
+    drawArtefacts(this.#run.artefacts);
     byId("closest-list").replaceChildren(...closest(answer));
     byId("closest").hidden = !answer.closest?.length;
     this.#claims();

@@ -8,7 +8,7 @@ const UNANSWERED = { ok: null, summary: "", duration_ms: null, error: null };
 export function newRun() {
   const judged = { support_status: null, method: "", answer_confidence: null, answer_status: null };
   const grounds = { ...judged, citations: [], closest: [], conflicts: [], block: null, verification: null, ending: "" };
-  const steps = { degraded: [], usage: {}, tool_calls: [], approvals: [], parked: null, error: null, coverage: null };
+  const steps = { degraded: [], usage: {}, tool_calls: [], approvals: [], parked: null, error: null, coverage: null, artefacts: [] };
   return { run_id: "", thread_id: null, status: "", answer: "", ...grounds, ...steps };
 }
 
@@ -30,7 +30,8 @@ export function addEvent(run, { event, data }) {
     answer: () => answer(run, own),
     usage: () => (run.usage = own),
     error: () => (run.error = own),
-    coverage: () => (run.coverage = measured(own)),
+    coverage: () => (run.coverage = withoutStep(own)),
+    artefact: () => keep(run, withoutStep(own)),
     parked: () => Object.assign(run, { status: "waiting", parked: own }),
     done: () => Object.assign(run, { status: own.status, approvals: [] }),
   }[event];
@@ -67,8 +68,15 @@ function answer(run, own) {
   run.answer = own.text;
   run.verification = own.verification ?? null;
   run.coverage = own.coverage || run.coverage;
+  for (const artefact of own.artefacts ?? []) keep(run, artefact);
 }
 
-function measured({ step: _step, ...coverage }) {
-  return coverage;
+function keep(run, artefact) {
+  const at = run.artefacts.findIndex((each) => each.artefact_id === artefact.artefact_id);
+  if (at < 0) run.artefacts.push(artefact);
+  else run.artefacts[at] = artefact;
+}
+
+function withoutStep({ step: _step, ...told }) {
+  return told;
 }

@@ -274,6 +274,27 @@ class Verification(BaseModel):
     )
 
 
+class ArtefactItem(BaseModel):
+    """A part of an artefact that rests on passages: a cell, a node, a question."""
+
+    path: str = Field(description="Its place in the body: a JSON Pointer (RFC 6901), for example '/rows/0/2'.")
+    citations: list[int] = Field(description="Numbers of the artefact's citations.")
+
+
+class Artefact(BaseModel):
+    """Something that an agent has made besides its text: a table, a quiz, a diagram."""
+
+    artefact_id: str | None = Field(description="Names it within its run, for example 'quiz1'.")
+    kind: str = Field(
+        description="What it is, for example `table`; docs/agents.md lists the kinds and the schema of each."
+    )
+    title: str = Field(description="One line for people.")
+    body: dict[str, Any] | None = Field(description="What it says, by the schema of its kind.")
+    items: list[ArtefactItem] = Field(description="Which citations carry which parts of the body.")
+    citations: list[Citation] = Field(description="The cited passages, numbered 1, 2, 3 … within the artefact.")
+    outline: str = Field(description="The same as plain text, for clients that do not draw the kind.")
+
+
 class StepUsage(BaseModel):
     """What one step took, all attempts at it together."""
 
@@ -435,6 +456,7 @@ class AnswerEvent(Event):
     verification: Verification | None = Field(
         description="What was checked, claim by claim. Null where there was nothing to check."
     )
+    artefacts: list[Artefact] = Field(description="What the agent has made besides the text.")
 
 
 class UsageEvent(Event, Usage):
@@ -526,6 +548,20 @@ class ClaimEvent(Event):
     )
 
 
+class ArtefactEvent(Event):
+    """`artefact`: something that an agent has made besides its text: a table, a quiz, a diagram. A later one of the same id replaces it. Each is also in the answer."""
+
+    artefact_id: str | None = Field(description="Names it within its run, for example 'quiz1'.")
+    kind: str = Field(
+        description="What it is, for example `table`; docs/agents.md lists the kinds and the schema of each."
+    )
+    title: str = Field(description="One line for people.")
+    body: dict[str, Any] | None = Field(description="What it says, by the schema of its kind.")
+    items: list[ArtefactItem] = Field(description="Which citations carry which parts of the body.")
+    citations: list[Citation] = Field(description="The cited passages, numbered 1, 2, 3 … within the artefact.")
+    outline: str = Field(description="The same as plain text, for clients that do not draw the kind.")
+
+
 EVENT_MODELS: dict[str, type[Event]] = {
     "run": RunStartedEvent,
     "agent": AgentEvent,
@@ -544,5 +580,6 @@ EVENT_MODELS: dict[str, type[Event]] = {
     "parked": ParkedEvent,
     "coverage": CoverageEvent,
     "claim": ClaimEvent,
+    "artefact": ArtefactEvent,
 }
 """The data of each kind of event."""

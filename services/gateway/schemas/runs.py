@@ -7,6 +7,7 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
 from services.gateway.schemas.events import (
     AnswerStatus,
+    Artefact,
     Citation,
     Conflict,
     Coverage,
@@ -150,6 +151,9 @@ class _Grounds(BaseModel):
     method: str = Field(description="`model` or `extractive`.")
     block: dict[str, Any] | None = Field(default=None, description="A structured block, when the agent makes one.")
     coverage: Coverage | None = Field(default=None, description="What the evidence covers. Of a research run.")
+    artefacts: list[Artefact] = Field(
+        default_factory=list, description="What the agent has made besides the text: tables, quizzes, diagrams."
+    )
     ending: str = Field(
         default="",
         description="How a research run ended: `answer`, `caveat` (something was left open), `conflict` (sources disagree), `gap` "
@@ -326,6 +330,11 @@ class Message(BaseModel):
         default=None,
         description="How the run of an answer ended. The text of a run that was `cancelled`, had a `timeout` or `failed` is as "
         "far as it got, and may be empty.",
+    )
+    artefacts: list[Artefact] = Field(
+        default_factory=list,
+        description="What the run of an answer has made besides the text. One that is too long for a message has a null `body`: "
+        "GET /v1/runs/{run_id} has it.",
     )
 
 

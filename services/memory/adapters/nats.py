@@ -151,6 +151,7 @@ def _record(message: Message) -> dict[str, Any]:
         "answer_confidence": message.answer_confidence,
         "answer_status": message.answer_status,
         "run_status": message.run_status,
+        "artefacts": message.artefacts,
     }
 
 
@@ -189,4 +190,5 @@ def _decode_message(value: bytes) -> Message:
         record.get("answer_confidence"),
         record.get("answer_status", ""),
         record.get("run_status", ""),
+        tuple(record.get("artefacts", ())),
     )

@@ -10,11 +10,13 @@ from kit.errors import Cancelled, DeadlineExceeded, Unavailable
 from kit.rpc.channel import Channel
 from services.orchestrator.adapters.codec import fill
 from services.orchestrator.errors import MemorySilent
-from services.orchestrator.log.events import Answer, Citation, RunStatus
+from services.orchestrator.log.events import Answer, Artefact, Citation, RunStatus
 from services.orchestrator.models import RunRecord, Turn
 
 _CITED_BYTES = 128 * 1024
 """A message of the store holds a megabyte; an answer cites a handful of passages of a few kilobytes."""
+_MADE_BYTES = 256 * 1024
+"""Of what a run has made besides its text."""
 _STATUSES = {status.value: status for status in RunStatus}
 _ROLES: dict[int, str] = {pb.ROLE_USER: "user", pb.ROLE_ASSISTANT: "assistant"}
 
@@ -59,6 +61,7 @@ class MemoryThreads:
             answer_confidence=answer.answer_confidence,
             answer_status=answer.answer_status.value if answer.answer_status else "",
             run_status=status.value,
+            artefacts=_artefacts(answer.artefacts),
         )
         turn = pb.AppendMessagesRequest(thread_id=request.thread_id, messages=[asked, answered])
         with _in_our_words():
@@ -75,6 +78,21 @@ def _citations(citations: Sequence[Citation]) -> list[pb.MessageCitation]:
         if message.ByteSize() > room:
             message.ClearField("text")
             del message.bounding_boxes[:]
+        room -= message.ByteSize()
+        messages.append(message)
+    return messages
+
+
+def _artefacts(artefacts: Sequence[Artefact]) -> list[pb.MessageArtefact]:
+    """As the memory service keeps them. What does not fit any more goes without body and citations: the run has them."""
+    messages: list[pb.MessageArtefact] = []
+    room = _MADE_BYTES
+    for artefact in artefacts:
+        message = pb.MessageArtefact()
+        fill(message, artefact)
+        if message.ByteSize() > room:
+            named = pb.MessageArtefact(artefact_id=artefact.artefact_id, kind=artefact.kind, title=artefact.title)
+            message = named
         room -= message.ByteSize()
         messages.append(message)
     return messages

@@ -49,6 +49,7 @@ class RetrieverSearcher:
             strategy=_NUMBERS.get(query.strategy, pb.STRATEGY_UNSPECIFIED),
             must_phrases=query.must_phrases,
             explain=query.explain,
+            weights=pb.EngineWeights(**query.weights) if query.weights else None,
         )
         try:
             response = await self._stub.Search(request, timeout=self._timeout_s)

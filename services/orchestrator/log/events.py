@@ -366,6 +366,30 @@ class Conflict:
 
 
 @dataclass(frozen=True)
+class ArtefactItem:
+    """A part of an artefact that rests on passages; `path` is a JSON Pointer into the body."""
+
+    path: str
+    citations: Sequence[int] = ()
+
+
+@dataclass(frozen=True)
+class Artefact(Payload):
+    """Something that an agent has made besides its text. A later one of the same id replaces it."""
+
+    artefact_id: str
+    kind: str
+    title: str
+    body: Mapping[str, Any] | None
+    """By the schema of its kind. The order of an object's members is not kept: what has an order is a list."""
+    items: Sequence[ArtefactItem] = ()
+    citations: Sequence[Citation] = ()
+    """Numbered 1, 2, 3 … within the artefact."""
+    outline: str = ""
+    """The same as plain text."""
+
+
+@dataclass(frozen=True)
 class Answer(Payload):
     text: str
     citations: Sequence[Citation]
@@ -385,6 +409,8 @@ class Answer(Payload):
     """How a research run ended: an `AnswerEnding`."""
     verification: Verification | None = None
     """What was checked, claim by claim."""
+    artefacts: Sequence[Artefact] = ()
+    """What the agent has made besides the text."""
 
 
 @dataclass(frozen=True)

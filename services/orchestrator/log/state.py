@@ -9,6 +9,7 @@ from services.orchestrator.log.events import (
     Answer,
     Approval,
     ApprovalDecision,
+    Artefact,
     Budgets,
     Done,
     Payload,
@@ -58,6 +59,8 @@ class Progress:
     shown: str = ""
     """Text of the answer that has been shown."""
     answer: Answer | None = None
+    artefacts: dict[str, Artefact] = field(default_factory=dict)
+    """By their id, in order of their beginning."""
     usage: Usage | None = None
     error: RunError | None = None
     done: Done | None = None
@@ -126,16 +129,23 @@ class Progress:
                 self.shown = self.shown[:offset] + text
             case Answer():
                 self.answer = event.payload
-            case Usage():
-                self.usage = event.payload
-            case RunError():
-                self.error = event.payload
-            case Done():
-                self.done = event.payload
+            case Artefact(artefact_id):
+                self.artefacts[artefact_id] = event.payload
+            case Usage() | RunError() | Done():
+                self._apply_ending(event.payload)
             case Thinking(degraded=degraded) if degraded is not None and degraded.reason == _DAMAGED:
                 self.damaged = True
             case _:
                 pass
+
+    def _apply_ending(self, payload: Usage | RunError | Done) -> None:
+        match payload:
+            case Usage():
+                self.usage = payload
+            case RunError():
+                self.error = payload
+            case Done():
+                self.done = payload
 
     def _apply_to_step(self, event: RunEvent) -> None:
         state, step = event.state, event.step

@@ -23,6 +23,8 @@ _FOLDERS = "GROUNDWORK_AGENTS_FOLDERS"
 _PREFIX = "groundwork_agent_"
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
 _STRATEGIES = ("", "lexical", "dense", "hybrid")
+_ENGINES = {"dense", "lexical"}
+_NAMED = "an agent's file is named in lower-case letters, digits and '_', and not auto; rename it"
 _LEAST_WORDS_IN_COMMON = 2
 """One word that a message shares with a description says little: "risk" also stands in questions about facts."""
 
@@ -100,23 +102,33 @@ def _agent(module: ModuleType, name: str) -> Agent:
 
 
 def _problem(agent: Agent, name: str) -> str | None:
-    if not _NAME.fullmatch(name) or name == AUTO:
-        return "an agent's file is named in lower-case letters, digits and '_', and not auto; rename it"
-    if not agent.description.strip():
-        return "its description is empty; say in one sentence what the agent is for"
-    if agent.searching.strategy not in _STRATEGIES:
-        return f"its strategy is {agent.searching.strategy!r}; use lexical, dense or hybrid, or leave it out"
-    if agent.output is not None and agent.tools:
-        return "it has tools and an output; an agent has one of the two"
-    return None if agent.output is None else _problem_of_schema(agent.output)
+    """What is wrong with the agent, as a sentence; None when nothing is."""
+    schemas = {f"artefact {kind}": schema for kind, schema in agent.artefacts.items()}
+    if agent.output is not None:
+        schemas["output"] = agent.output
+    wrong = [
+        (not _NAME.fullmatch(name) or name == AUTO, _NAMED),
+        (not agent.description.strip(), "its description is empty; say in one sentence what the agent is for"),
+        (agent.searching.strategy not in _STRATEGIES, _asks_for(agent.searching.strategy)),
+        (not set(agent.searching.weights) <= _ENGINES, "its weights name another engine than dense and lexical"),
+        (agent.output is not None and bool(agent.tools), "it has tools and an output; an agent has one of the two"),
+        (agent.output is not None and agent.work is not None, "it has work and an output; an agent has one of the two"),
+    ]
+    problems = [problem for is_wrong, problem in wrong if is_wrong]
+    problems += filter(None, (_problem_of_schema(schema, what) for what, schema in schemas.items()))
+    return problems[0] if problems else None
 
 
-def _problem_of_schema(output: Mapping[str, Any]) -> str | None:
+def _asks_for(strategy: str) -> str:
+    return f"its strategy is {strategy!r}; use lexical, dense or hybrid, or leave it out"
+
+
+def _problem_of_schema(schema: Mapping[str, Any], what: str) -> str | None:
     try:
-        Draft202012Validator.check_schema(output)
+        Draft202012Validator.check_schema(schema)
     except SchemaError as error:
-        return f"its output is no JSON Schema: {error.message}"
-    return None if output.get("type") == "object" else 'its output must describe an object: {"type": "object", …}'
+        return f"its {what} is no JSON Schema: {error.message}"
+    return None if schema.get("type") == "object" else f'its {what} must describe an object: {{"type": "object", …}}'
 
 
 def _stems(text: str) -> set[str]:

@@ -105,6 +105,7 @@ class DocumentAnswers:
             compared_with(count),
             searching.strategy,
             searching.metadata,
+            weights=searching.weights,
         )
         found = await self._searcher.search(query)
         evidence = await asyncio.to_thread(with_the_other_side, plan.queries[0], found.evidence, count)

@@ -3,22 +3,31 @@
 from dataclasses import replace
 from functools import partial
 
+import structlog
+
+from kit import deadline
+from kit.errors import GroundworkError
 from services.orchestrator.agent import Agent
 from services.orchestrator.answering.drafting import degraded
+from services.orchestrator.errors import AgentFailed, StepDiverged
 from services.orchestrator.log.events import AgentChosen, Answer, Budgets, Degradation, RunMode, Thinking
 from services.orchestrator.models import RunRecord, ToolSelection
 from services.orchestrator.modes.agents import WordRouter
-from services.orchestrator.modes.documents import DocumentAnswers, Limits
+from services.orchestrator.modes.documents import DocumentAnswers, Limits, is_small_talk
 from services.orchestrator.modes.mode import Mode, ModeServices
 from services.orchestrator.modes.proactive import Asked
 from services.orchestrator.modes.tool_answers import ChatLimits, ToolAnswers
 from services.orchestrator.settings import OrchestratorSettings
 from services.orchestrator.steps.budgets import usual_for
-from services.orchestrator.steps.run import Run
+from services.orchestrator.steps.run import Run, just
 from services.orchestrator.toolloop.loop import NoFirstWord, ToolsNotSupported
+from services.orchestrator.work import Hands, Work
 
 _WITH_TOOLS = Budgets(reasoning_steps=2, tool_calls=3, parallel_calls=2)
 """What an agent with tools gets that does not say: less than a chat, since it is asked for an answer from documents."""
+_LEFT = "left"
+"""Step that says that the agent's own work has come to nothing."""
+_log = structlog.get_logger()
 _DOCUMENTS_NAMED = Degradation(
     "tools", "DOCUMENTS_NAMED", "Tools read whole collections: the documents that are named are searched without them."
 )
@@ -38,6 +47,7 @@ class Grounded(Mode):
         self._threads = services.threads
         self._tools = ToolAnswers(services, with_tools)
         self._documents = DocumentAnswers(services, limits)
+        self._hands = Hands(services.searcher, services.sources, services.drafter, services.scorer, services.checks)
 
     async def answer(self, run: Run, record: RunRecord) -> Answer:
         chosen = await run.once("agent", partial(self._router.choose, record.request), AgentChosen)
@@ -45,8 +55,33 @@ class Grounded(Mode):
         asked = record.request.budgets
         budgets = usual_for(agent.budgets, _WITH_TOOLS) if agent.tools else agent.budgets
         run.narrow(replace(budgets, answer_tokens=asked.answer_tokens or budgets.answer_tokens))
+        if agent.work is not None and not is_small_talk(record.request.question):
+            answer = await self._by_own_work(run, record, agent)
+            return answer or await self._documents.answer(run, record, agent, within="documents/")
         answer = await self._by_tools(run, record, agent) if agent.tools else None
         return answer or await self._documents.answer(run, record, agent)
+
+    async def _by_own_work(self, run: Run, record: RunRecord, agent: Agent) -> Answer | None:
+        """What the agent's own work comes to; None, said so, where it fails, and where the agent leaves the message to a search."""
+        assert agent.work is not None
+        if run.is_recorded(_LEFT):
+            return None
+        history = await self._threads.history(run, record, for_model=bool(self._hands.drafter.model_name))
+        try:
+            answer = await agent.work(Work(run, record, agent, history, self._hands))
+        except GroundworkError as error:
+            if isinstance(error, StepDiverged) or deadline.is_spent():
+                raise
+            told = degraded("work", "agent", error, "Searching the documents instead.")
+        except Exception as error:
+            _log.exception("agent_failed", agent=agent.name, run_id=record.key.run_id, error=repr(error))
+            told = degraded("work", "agent", AgentFailed(f"the agent {agent.name} failed"), "Searching instead.")
+        else:
+            if answer is not None:
+                return replace(answer, artefacts=tuple(run.journal.progress.artefacts.values()))
+            told = Thinking("work", "Searching the documents.")
+        await run.once(_LEFT, partial(just, told), Thinking, is_last_resort=True)
+        return None
 
     async def _by_tools(self, run: Run, record: RunRecord, agent: Agent) -> Answer | None:
         """The answer of the agent's model with its tools; None where the documents have to do without."""

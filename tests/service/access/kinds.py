@@ -87,6 +87,8 @@ NO_IDS = frozenset(
             "author",
             "date",
         ),
+        # Of what a run has made: an artefact's id names it within its run.
+        *("artefact_id", "kind", "path", "outline", "body"),
         *("embedding_model", "vectors", "embedded_text", "texts", "passages", "query_text"),
         # Of texts, and only services name them: whose text it is cannot be told from them.
         *("content_hash", "content_hashes"),

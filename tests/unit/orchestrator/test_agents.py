@@ -26,7 +26,7 @@ IMPORT = "from services.orchestrator.agent import Agent, Searching\n"
 
 
 def test_agent_of_the_guide_is_one(tmp_path: Path) -> None:
-    (source,) = re.findall(r"```python\n(.*?)```", GUIDE.read_text("utf-8"), re.DOTALL)
+    source = re.findall(r"```python\n(.*?)```", GUIDE.read_text("utf-8"), re.DOTALL)[0]
     (tmp_path / "from_the_guide.py").write_text(source)
     agent = discover_agents([tmp_path]).get("from_the_guide")
     assert agent is not None
@@ -53,6 +53,9 @@ def test_agent_of_the_guide_is_one(tmp_path: Path) -> None:
         ("lost", f"{IMPORT}AGENT = Agent('a', searching=Searching(strategy='luck'))", "'luck'; use lexical"),
         ("bent", f"{IMPORT}AGENT = Agent('a', output={{'type': 'thing'}})", "no JSON Schema"),
         ("flat", f"{IMPORT}AGENT = Agent('a', output={{'type': 'array'}})", "must describe an object"),
+        ("heavy", f"{IMPORT}AGENT = Agent('a', searching=Searching(weights={{'luck': 1.0}}))", "another engine"),
+        ("odd", f"{IMPORT}AGENT = Agent('a', artefacts={{'map': {{'type': 'array'}}}})", "artefact map must describe"),
+        ("busy", f"{IMPORT}AGENT = Agent('a', output={{'type': 'object'}}, work=print)", "has work and an output"),
         ("both", f"{IMPORT}AGENT = Agent('a', output={{'type': 'object'}}, tools=('search',))", "one of the two"),
     ],
 )

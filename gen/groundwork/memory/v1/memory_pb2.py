@@ -22,12 +22,13 @@ _runtime_version.ValidateProtobufRuntimeVersion(
 _sym_db = _symbol_database.Default()
 
 
+from google.protobuf import struct_pb2 as google_dot_protobuf_dot_struct__pb2
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 from groundwork.auth.v1 import auth_pb2 as groundwork_dot_auth_dot_v1_dot_auth__pb2
 from groundwork.common.v1 import common_pb2 as groundwork_dot_common_dot_v1_dot_common__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!groundwork/memory/v1/memory.proto\x12\x14groundwork.memory.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1dgroundwork/auth/v1/auth.proto\x1a!groundwork/common/v1/common.proto\"\xa1\x01\n\x06Thread\x12\x11\n\tthread_id\x18\x01 \x01(\t\x12\r\n\x05title\x18\x02 \x01(\t\x12.\n\ncreated_at\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12.\n\nupdated_at\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x15\n\rmessage_count\x18\x05 \x01(\r\"\xe3\x02\n\x07Message\x12\x12\n\nmessage_id\x18\x01 \x01(\t\x12(\n\x04role\x18\x02 \x01(\x0e\x32\x1a.groundwork.memory.v1.Role\x12\x0c\n\x04text\x18\x03 \x01(\t\x12\x0e\n\x06run_id\x18\x04 \x01(\t\x12&\n\x02\x61t\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x11\n\tforgotten\x18\x06 \x01(\x08\x12\x38\n\tcitations\x18\x07 \x03(\x0b\x32%.groundwork.memory.v1.MessageCitation\x12\x16\n\x0esupport_status\x18\x08 \x01(\t\x12\x0e\n\x06method\x18\t \x01(\t\x12\x1e\n\x11\x61nswer_confidence\x18\n \x01(\x01H\x00\x88\x01\x01\x12\x15\n\ranswer_status\x18\x0b \x01(\t\x12\x12\n\nrun_status\x18\x0c \x01(\tB\x14\n\x12_answer_confidence\"\xa2\x02\n\x0fMessageCitation\x12\x0e\n\x06number\x18\x01 \x01(\r\x12\x13\n\x0b\x64ocument_id\x18\x02 \x01(\t\x12\x15\n\rdocument_name\x18\x03 \x01(\t\x12\x10\n\x08\x63hunk_id\x18\x04 \x01(\t\x12\x0c\n\x04page\x18\x05 \x01(\r\x12\x0c\n\x04text\x18\x06 \x01(\t\x12\x13\n\x0bquote_start\x18\x07 \x01(\r\x12\x11\n\tquote_end\x18\x08 \x01(\r\x12\x39\n\x0e\x62ounding_boxes\x18\t \x03(\x0b\x32!.groundwork.common.v1.BoundingBox\x12\x14\n\x0cheading_path\x18\n \x03(\t\x12,\n\x06origin\x18\x0b \x01(\x0b\x32\x1c.groundwork.common.v1.Origin\"=\n\x13\x43reateThreadRequest\x12\r\n\x05title\x18\x01 \x01(\t\x12\x17\n\x0fidempotency_key\x18\x02 \x01(\t\"D\n\x14\x43reateThreadResponse\x12,\n\x06thread\x18\x01 \x01(\x0b\x32\x1c.groundwork.memory.v1.Thread\"%\n\x10GetThreadRequest\x12\x11\n\tthread_id\x18\x01 \x01(\t\"A\n\x11GetThreadResponse\x12,\n\x06thread\x18\x01 \x01(\x0b\x32\x1c.groundwork.memory.v1.Thread\"E\n\x12ListThreadsRequest\x12/\n\x04page\x18\x01 \x01(\x0b\x32!.groundwork.common.v1.PageRequest\"]\n\x13ListThreadsResponse\x12-\n\x07threads\x18\x01 \x03(\x0b\x32\x1c.groundwork.memory.v1.Thread\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"7\n\x13RenameThreadRequest\x12\x11\n\tthread_id\x18\x01 \x01(\t\x12\r\n\x05title\x18\x02 \x01(\t\"D\n\x14RenameThreadResponse\x12,\n\x06thread\x18\x01 \x01(\x0b\x32\x1c.groundwork.memory.v1.Thread\"(\n\x13\x44\x65leteThreadRequest\x12\x11\n\tthread_id\x18\x01 \x01(\t\"\x16\n\x14\x44\x65leteThreadResponse\"[\n\x15\x41ppendMessagesRequest\x12\x11\n\tthread_id\x18\x01 \x01(\t\x12/\n\x08messages\x18\x02 \x03(\x0b\x32\x1d.groundwork.memory.v1.Message\"F\n\x16\x41ppendMessagesResponse\x12,\n\x06thread\x18\x01 \x01(\x0b\x32\x1c.groundwork.memory.v1.Thread\"8\n\x13\x46orgetAnswerRequest\x12\x11\n\tthread_id\x18\x01 \x01(\t\x12\x0e\n\x06run_id\x18\x02 \x01(\t\"\x16\n\x14\x46orgetAnswerResponse\"5\n\x11GetHistoryRequest\x12\x11\n\tthread_id\x18\x01 \x01(\t\x12\r\n\x05limit\x18\x02 \x01(\r\"E\n\x12GetHistoryResponse\x12/\n\x08messages\x18\x01 \x03(\x0b\x32\x1d.groundwork.memory.v1.Message*Q\n\x04Role\x12\x14\n\x10ROLE_UNSPECIFIED\x10\x00\x12\r\n\tROLE_USER\x10\x01\x12\x12\n\x0eROLE_ASSISTANT\x10\x02\x12\x10\n\x0cROLE_UNKNOWN\x10\x03\x32\x80\x07\n\rMemoryService\x12k\n\x0c\x43reateThread\x12).groundwork.memory.v1.CreateThreadRequest\x1a*.groundwork.memory.v1.CreateThreadResponse\"\x04\x88\xb5\x18\x01\x12\x65\n\tGetThread\x12&.groundwork.memory.v1.GetThreadRequest\x1a\'.groundwork.memory.v1.GetThreadResponse\"\x07\x90\x02\x01\x88\xb5\x18\x01\x12k\n\x0bListThreads\x12(.groundwork.memory.v1.ListThreadsRequest\x1a).groundwork.memory.v1.ListThreadsResponse\"\x07\x90\x02\x01\x88\xb5\x18\x01\x12n\n\x0cRenameThread\x12).groundwork.memory.v1.RenameThreadRequest\x1a*.groundwork.memory.v1.RenameThreadResponse\"\x07\x90\x02\x02\x88\xb5\x18\x01\x12n\n\x0c\x44\x65leteThread\x12).groundwork.memory.v1.DeleteThreadRequest\x1a*.groundwork.memory.v1.DeleteThreadResponse\"\x07\x90\x02\x02\x88\xb5\x18\x01\x12t\n\x0e\x41ppendMessages\x12+.groundwork.memory.v1.AppendMessagesRequest\x1a,.groundwork.memory.v1.AppendMessagesResponse\"\x07\x90\x02\x02\x88\xb5\x18\x05\x12n\n\x0c\x46orgetAnswer\x12).groundwork.memory.v1.ForgetAnswerRequest\x1a*.groundwork.memory.v1.ForgetAnswerResponse\"\x07\x90\x02\x02\x88\xb5\x18\x05\x12h\n\nGetHistory\x12\'.groundwork.memory.v1.GetHistoryRequest\x1a(.groundwork.memory.v1.GetHistoryResponse\"\x07\x90\x02\x01\x88\xb5\x18\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!groundwork/memory/v1/memory.proto\x12\x14groundwork.memory.v1\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1dgroundwork/auth/v1/auth.proto\x1a!groundwork/common/v1/common.proto\"\xa1\x01\n\x06Thread\x12\x11\n\tthread_id\x18\x01 \x01(\t\x12\r\n\x05title\x18\x02 \x01(\t\x12.\n\ncreated_at\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12.\n\nupdated_at\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x15\n\rmessage_count\x18\x05 \x01(\r\"\x9d\x03\n\x07Message\x12\x12\n\nmessage_id\x18\x01 \x01(\t\x12(\n\x04role\x18\x02 \x01(\x0e\x32\x1a.groundwork.memory.v1.Role\x12\x0c\n\x04text\x18\x03 \x01(\t\x12\x0e\n\x06run_id\x18\x04 \x01(\t\x12&\n\x02\x61t\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x11\n\tforgotten\x18\x06 \x01(\x08\x12\x38\n\tcitations\x18\x07 \x03(\x0b\x32%.groundwork.memory.v1.MessageCitation\x12\x16\n\x0esupport_status\x18\x08 \x01(\t\x12\x0e\n\x06method\x18\t \x01(\t\x12\x1e\n\x11\x61nswer_confidence\x18\n \x01(\x01H\x00\x88\x01\x01\x12\x15\n\ranswer_status\x18\x0b \x01(\t\x12\x12\n\nrun_status\x18\x0c \x01(\t\x12\x38\n\tartefacts\x18\r \x03(\x0b\x32%.groundwork.memory.v1.MessageArtefactB\x14\n\x12_answer_confidence\"\xef\x01\n\x0fMessageArtefact\x12\x13\n\x0b\x61rtefact_id\x18\x01 \x01(\t\x12\x0c\n\x04kind\x18\x02 \x01(\t\x12\r\n\x05title\x18\x03 \x01(\t\x12%\n\x04\x62ody\x18\x04 \x01(\x0b\x32\x17.google.protobuf.Struct\x12\x38\n\x05items\x18\x05 \x03(\x0b\x32).groundwork.memory.v1.MessageArtefactItem\x12\x38\n\tcitations\x18\x06 \x03(\x0b\x32%.groundwork.memory.v1.MessageCitation\x12\x0f\n\x07outline\x18\x07 \x01(\t\"6\n\x13MessageArtefactItem\x12\x0c\n\x04path\x18\x01 \x01(\t\x12\x11\n\tcitations\x18\x02 \x03(\r\"\xa2\x02\n\x0fMessageCitation\x12\x0e\n\x06number\x18\x01 \x01(\r\x12\x13\n\x0b\x64ocument_id\x18\x02 \x01(\t\x12\x15\n\rdocument_name\x18\x03 \x01(\t\x12\x10\n\x08\x63hunk_id\x18\x04 \x01(\t\x12\x0c\n\x04page\x18\x05 \x01(\r\x12\x0c\n\x04text\x18\x06 \x01(\t\x12\x13\n\x0bquote_start\x18\x07 \x01(\r\x12\x11\n\tquote_end\x18\x08 \x01(\r\x12\x39\n\x0e\x62ounding_boxes\x18\t \x03(\x0b\x32!.groundwork.common.v1.BoundingBox\x12\x14\n\x0cheading_path\x18\n \x03(\t\x12,\n\x06origin\x18\x0b \x01(\x0b\x32\x1c.groundwork.common.v1.Origin\"=\n\x13\x43reateThreadRequest\x12\r\n\x05title\x18\x01 \x01(\t\x12\x17\n\x0fidempotency_key\x18\x02 \x01(\t\"D\n\x14\x43reateThreadResponse\x12,\n\x06thread\x18\x01 \x01(\x0b\x32\x1c.groundwork.memory.v1.Thread\"%\n\x10GetThreadRequest\x12\x11\n\tthread_id\x18\x01 \x01(\t\"A\n\x11GetThreadResponse\x12,\n\x06thread\x18\x01 \x01(\x0b\x32\x1c.groundwork.memory.v1.Thread\"E\n\x12ListThreadsRequest\x12/\n\x04page\x18\x01 \x01(\x0b\x32!.groundwork.common.v1.PageRequest\"]\n\x13ListThreadsResponse\x12-\n\x07threads\x18\x01 \x03(\x0b\x32\x1c.groundwork.memory.v1.Thread\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"7\n\x13RenameThreadRequest\x12\x11\n\tthread_id\x18\x01 \x01(\t\x12\r\n\x05title\x18\x02 \x01(\t\"D\n\x14RenameThreadResponse\x12,\n\x06thread\x18\x01 \x01(\x0b\x32\x1c.groundwork.memory.v1.Thread\"(\n\x13\x44\x65leteThreadRequest\x12\x11\n\tthread_id\x18\x01 \x01(\t\"\x16\n\x14\x44\x65leteThreadResponse\"[\n\x15\x41ppendMessagesRequest\x12\x11\n\tthread_id\x18\x01 \x01(\t\x12/\n\x08messages\x18\x02 \x03(\x0b\x32\x1d.groundwork.memory.v1.Message\"F\n\x16\x41ppendMessagesResponse\x12,\n\x06thread\x18\x01 \x01(\x0b\x32\x1c.groundwork.memory.v1.Thread\"8\n\x13\x46orgetAnswerRequest\x12\x11\n\tthread_id\x18\x01 \x01(\t\x12\x0e\n\x06run_id\x18\x02 \x01(\t\"\x16\n\x14\x46orgetAnswerResponse\"5\n\x11GetHistoryRequest\x12\x11\n\tthread_id\x18\x01 \x01(\t\x12\r\n\x05limit\x18\x02 \x01(\r\"E\n\x12GetHistoryResponse\x12/\n\x08messages\x18\x01 \x03(\x0b\x32\x1d.groundwork.memory.v1.Message*Q\n\x04Role\x12\x14\n\x10ROLE_UNSPECIFIED\x10\x00\x12\r\n\tROLE_USER\x10\x01\x12\x12\n\x0eROLE_ASSISTANT\x10\x02\x12\x10\n\x0cROLE_UNKNOWN\x10\x03\x32\x80\x07\n\rMemoryService\x12k\n\x0c\x43reateThread\x12).groundwork.memory.v1.CreateThreadRequest\x1a*.groundwork.memory.v1.CreateThreadResponse\"\x04\x88\xb5\x18\x01\x12\x65\n\tGetThread\x12&.groundwork.memory.v1.GetThreadRequest\x1a\'.groundwork.memory.v1.GetThreadResponse\"\x07\x90\x02\x01\x88\xb5\x18\x01\x12k\n\x0bListThreads\x12(.groundwork.memory.v1.ListThreadsRequest\x1a).groundwork.memory.v1.ListThreadsResponse\"\x07\x90\x02\x01\x88\xb5\x18\x01\x12n\n\x0cRenameThread\x12).groundwork.memory.v1.RenameThreadRequest\x1a*.groundwork.memory.v1.RenameThreadResponse\"\x07\x90\x02\x02\x88\xb5\x18\x01\x12n\n\x0c\x44\x65leteThread\x12).groundwork.memory.v1.DeleteThreadRequest\x1a*.groundwork.memory.v1.DeleteThreadResponse\"\x07\x90\x02\x02\x88\xb5\x18\x01\x12t\n\x0e\x41ppendMessages\x12+.groundwork.memory.v1.AppendMessagesRequest\x1a,.groundwork.memory.v1.AppendMessagesResponse\"\x07\x90\x02\x02\x88\xb5\x18\x05\x12n\n\x0c\x46orgetAnswer\x12).groundwork.memory.v1.ForgetAnswerRequest\x1a*.groundwork.memory.v1.ForgetAnswerResponse\"\x07\x90\x02\x02\x88\xb5\x18\x05\x12h\n\nGetHistory\x12\'.groundwork.memory.v1.GetHistoryRequest\x1a(.groundwork.memory.v1.GetHistoryResponse\"\x07\x90\x02\x01\x88\xb5\x18\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -50,46 +51,50 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_MEMORYSERVICE'].methods_by_name['ForgetAnswer']._serialized_options = b'\220\002\002\210\265\030\005'
   _globals['_MEMORYSERVICE'].methods_by_name['GetHistory']._loaded_options = None
   _globals['_MEMORYSERVICE'].methods_by_name['GetHistory']._serialized_options = b'\220\002\001\210\265\030\001'
-  _globals['_ROLE']._serialized_start=1944
-  _globals['_ROLE']._serialized_end=2025
-  _globals['_THREAD']._serialized_start=159
-  _globals['_THREAD']._serialized_end=320
-  _globals['_MESSAGE']._serialized_start=323
-  _globals['_MESSAGE']._serialized_end=678
-  _globals['_MESSAGECITATION']._serialized_start=681
-  _globals['_MESSAGECITATION']._serialized_end=971
-  _globals['_CREATETHREADREQUEST']._serialized_start=973
-  _globals['_CREATETHREADREQUEST']._serialized_end=1034
-  _globals['_CREATETHREADRESPONSE']._serialized_start=1036
-  _globals['_CREATETHREADRESPONSE']._serialized_end=1104
-  _globals['_GETTHREADREQUEST']._serialized_start=1106
-  _globals['_GETTHREADREQUEST']._serialized_end=1143
-  _globals['_GETTHREADRESPONSE']._serialized_start=1145
-  _globals['_GETTHREADRESPONSE']._serialized_end=1210
-  _globals['_LISTTHREADSREQUEST']._serialized_start=1212
-  _globals['_LISTTHREADSREQUEST']._serialized_end=1281
-  _globals['_LISTTHREADSRESPONSE']._serialized_start=1283
-  _globals['_LISTTHREADSRESPONSE']._serialized_end=1376
-  _globals['_RENAMETHREADREQUEST']._serialized_start=1378
-  _globals['_RENAMETHREADREQUEST']._serialized_end=1433
-  _globals['_RENAMETHREADRESPONSE']._serialized_start=1435
-  _globals['_RENAMETHREADRESPONSE']._serialized_end=1503
-  _globals['_DELETETHREADREQUEST']._serialized_start=1505
-  _globals['_DELETETHREADREQUEST']._serialized_end=1545
-  _globals['_DELETETHREADRESPONSE']._serialized_start=1547
-  _globals['_DELETETHREADRESPONSE']._serialized_end=1569
-  _globals['_APPENDMESSAGESREQUEST']._serialized_start=1571
-  _globals['_APPENDMESSAGESREQUEST']._serialized_end=1662
-  _globals['_APPENDMESSAGESRESPONSE']._serialized_start=1664
-  _globals['_APPENDMESSAGESRESPONSE']._serialized_end=1734
-  _globals['_FORGETANSWERREQUEST']._serialized_start=1736
-  _globals['_FORGETANSWERREQUEST']._serialized_end=1792
-  _globals['_FORGETANSWERRESPONSE']._serialized_start=1794
-  _globals['_FORGETANSWERRESPONSE']._serialized_end=1816
-  _globals['_GETHISTORYREQUEST']._serialized_start=1818
-  _globals['_GETHISTORYREQUEST']._serialized_end=1871
-  _globals['_GETHISTORYRESPONSE']._serialized_start=1873
-  _globals['_GETHISTORYRESPONSE']._serialized_end=1942
-  _globals['_MEMORYSERVICE']._serialized_start=2028
-  _globals['_MEMORYSERVICE']._serialized_end=2924
+  _globals['_ROLE']._serialized_start=2330
+  _globals['_ROLE']._serialized_end=2411
+  _globals['_THREAD']._serialized_start=189
+  _globals['_THREAD']._serialized_end=350
+  _globals['_MESSAGE']._serialized_start=353
+  _globals['_MESSAGE']._serialized_end=766
+  _globals['_MESSAGEARTEFACT']._serialized_start=769
+  _globals['_MESSAGEARTEFACT']._serialized_end=1008
+  _globals['_MESSAGEARTEFACTITEM']._serialized_start=1010
+  _globals['_MESSAGEARTEFACTITEM']._serialized_end=1064
+  _globals['_MESSAGECITATION']._serialized_start=1067
+  _globals['_MESSAGECITATION']._serialized_end=1357
+  _globals['_CREATETHREADREQUEST']._serialized_start=1359
+  _globals['_CREATETHREADREQUEST']._serialized_end=1420
+  _globals['_CREATETHREADRESPONSE']._serialized_start=1422
+  _globals['_CREATETHREADRESPONSE']._serialized_end=1490
+  _globals['_GETTHREADREQUEST']._serialized_start=1492
+  _globals['_GETTHREADREQUEST']._serialized_end=1529
+  _globals['_GETTHREADRESPONSE']._serialized_start=1531
+  _globals['_GETTHREADRESPONSE']._serialized_end=1596
+  _globals['_LISTTHREADSREQUEST']._serialized_start=1598
+  _globals['_LISTTHREADSREQUEST']._serialized_end=1667
+  _globals['_LISTTHREADSRESPONSE']._serialized_start=1669
+  _globals['_LISTTHREADSRESPONSE']._serialized_end=1762
+  _globals['_RENAMETHREADREQUEST']._serialized_start=1764
+  _globals['_RENAMETHREADREQUEST']._serialized_end=1819
+  _globals['_RENAMETHREADRESPONSE']._serialized_start=1821
+  _globals['_RENAMETHREADRESPONSE']._serialized_end=1889
+  _globals['_DELETETHREADREQUEST']._serialized_start=1891
+  _globals['_DELETETHREADREQUEST']._serialized_end=1931
+  _globals['_DELETETHREADRESPONSE']._serialized_start=1933
+  _globals['_DELETETHREADRESPONSE']._serialized_end=1955
+  _globals['_APPENDMESSAGESREQUEST']._serialized_start=1957
+  _globals['_APPENDMESSAGESREQUEST']._serialized_end=2048
+  _globals['_APPENDMESSAGESRESPONSE']._serialized_start=2050
+  _globals['_APPENDMESSAGESRESPONSE']._serialized_end=2120
+  _globals['_FORGETANSWERREQUEST']._serialized_start=2122
+  _globals['_FORGETANSWERREQUEST']._serialized_end=2178
+  _globals['_FORGETANSWERRESPONSE']._serialized_start=2180
+  _globals['_FORGETANSWERRESPONSE']._serialized_end=2202
+  _globals['_GETHISTORYREQUEST']._serialized_start=2204
+  _globals['_GETHISTORYREQUEST']._serialized_end=2257
+  _globals['_GETHISTORYRESPONSE']._serialized_start=2259
+  _globals['_GETHISTORYRESPONSE']._serialized_end=2328
+  _globals['_MEMORYSERVICE']._serialized_start=2414
+  _globals['_MEMORYSERVICE']._serialized_end=3310
 # @@protoc_insertion_point(module_scope)

@@ -6,6 +6,7 @@ isort:skip_file
 from collections import abc as _abc
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
+from google.protobuf import struct_pb2 as _struct_pb2
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
@@ -109,6 +110,7 @@ class Message(_message.Message):
     ANSWER_CONFIDENCE_FIELD_NUMBER: _builtins.int
     ANSWER_STATUS_FIELD_NUMBER: _builtins.int
     RUN_STATUS_FIELD_NUMBER: _builtins.int
+    ARTEFACTS_FIELD_NUMBER: _builtins.int
     message_id: _builtins.str
     """Unique within the thread, chosen by the writer: the key that makes appending idempotent."""
     role: Global___Role.ValueType
@@ -139,6 +141,10 @@ class Message(_message.Message):
     def citations(self) -> _containers.RepeatedCompositeFieldContainer[Global___MessageCitation]:
         """The passages that the text cites, by number. Removed with the text."""
 
+    @_builtins.property
+    def artefacts(self) -> _containers.RepeatedCompositeFieldContainer[Global___MessageArtefact]:
+        """What the run has made besides the text, as its events have it. Removed with the text."""
+
     def __init__(
         self,
         *,
@@ -154,16 +160,97 @@ class Message(_message.Message):
         answer_confidence: _builtins.float | None = ...,
         answer_status: _builtins.str = ...,
         run_status: _builtins.str = ...,
+        artefacts: _abc.Iterable[Global___MessageArtefact] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_answer_confidence", b"_answer_confidence", "answer_confidence", b"answer_confidence", "at", b"at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_answer_confidence", b"_answer_confidence", "answer_confidence", b"answer_confidence", "answer_status", b"answer_status", "at", b"at", "citations", b"citations", "forgotten", b"forgotten", "message_id", b"message_id", "method", b"method", "role", b"role", "run_id", b"run_id", "run_status", b"run_status", "support_status", b"support_status", "text", b"text"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_answer_confidence", b"_answer_confidence", "answer_confidence", b"answer_confidence", "answer_status", b"answer_status", "artefacts", b"artefacts", "at", b"at", "citations", b"citations", "forgotten", b"forgotten", "message_id", b"message_id", "method", b"method", "role", b"role", "run_id", b"run_id", "run_status", b"run_status", "support_status", b"support_status", "text", b"text"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__answer_confidence: _TypeAlias = _typing.Literal["answer_confidence"]  # noqa: Y015
     _WhichOneofArgType__answer_confidence: _TypeAlias = _typing.Literal["_answer_confidence", b"_answer_confidence"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType__answer_confidence) -> _WhichOneofReturnType__answer_confidence | None: ...
 
 Global___Message: _TypeAlias = Message  # noqa: Y015
+
+@_typing.final
+class MessageArtefact(_message.Message):
+    """Something that a run has made besides its text: a table, a quiz, a diagram."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ARTEFACT_ID_FIELD_NUMBER: _builtins.int
+    KIND_FIELD_NUMBER: _builtins.int
+    TITLE_FIELD_NUMBER: _builtins.int
+    BODY_FIELD_NUMBER: _builtins.int
+    ITEMS_FIELD_NUMBER: _builtins.int
+    CITATIONS_FIELD_NUMBER: _builtins.int
+    OUTLINE_FIELD_NUMBER: _builtins.int
+    artefact_id: _builtins.str
+    """Names it within its run."""
+    kind: _builtins.str
+    """What it is, for example "table"."""
+    title: _builtins.str
+    """One line for people."""
+    outline: _builtins.str
+    """The same as plain text."""
+    @_builtins.property
+    def body(self) -> _struct_pb2.Struct:
+        """What it says, by the schema of its kind; unset where the whole was too long for a message: the run has it."""
+
+    @_builtins.property
+    def items(self) -> _containers.RepeatedCompositeFieldContainer[Global___MessageArtefactItem]:
+        """Which citations carry which parts of the body."""
+
+    @_builtins.property
+    def citations(self) -> _containers.RepeatedCompositeFieldContainer[Global___MessageCitation]:
+        """The cited passages, numbered 1, 2, 3 … within the artefact."""
+
+    def __init__(
+        self,
+        *,
+        artefact_id: _builtins.str = ...,
+        kind: _builtins.str = ...,
+        title: _builtins.str = ...,
+        body: _struct_pb2.Struct | None = ...,
+        items: _abc.Iterable[Global___MessageArtefactItem] | None = ...,
+        citations: _abc.Iterable[Global___MessageCitation] | None = ...,
+        outline: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["body", b"body"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["artefact_id", b"artefact_id", "body", b"body", "citations", b"citations", "items", b"items", "kind", b"kind", "outline", b"outline", "title", b"title"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___MessageArtefact: _TypeAlias = MessageArtefact  # noqa: Y015
+
+@_typing.final
+class MessageArtefactItem(_message.Message):
+    """A part of an artefact that rests on passages."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PATH_FIELD_NUMBER: _builtins.int
+    CITATIONS_FIELD_NUMBER: _builtins.int
+    path: _builtins.str
+    """Its place in the body: a JSON Pointer (RFC 6901)."""
+    @_builtins.property
+    def citations(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Numbers of the artefact's citations."""
+
+    def __init__(
+        self,
+        *,
+        path: _builtins.str = ...,
+        citations: _abc.Iterable[_builtins.int] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["citations", b"citations", "path", b"path"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___MessageArtefactItem: _TypeAlias = MessageArtefactItem  # noqa: Y015
 
 @_typing.final
 class MessageCitation(_message.Message):

@@ -955,6 +955,7 @@ class RunEvent(_message.Message):
     PARKED_FIELD_NUMBER: _builtins.int
     COVERAGE_FIELD_NUMBER: _builtins.int
     CLAIM_FIELD_NUMBER: _builtins.int
+    ARTEFACT_FIELD_NUMBER: _builtins.int
     STEP_FIELD_NUMBER: _builtins.int
     STATE_FIELD_NUMBER: _builtins.int
     run_id: _builtins.str
@@ -1037,6 +1038,10 @@ class RunEvent(_message.Message):
     def claim(self) -> Global___ClaimChecked:
         """A claim of the answer was checked."""
 
+    @_builtins.property
+    def artefact(self) -> Global___Artefact:
+        """An agent has made something besides its text."""
+
     def __init__(
         self,
         *,
@@ -1060,14 +1065,15 @@ class RunEvent(_message.Message):
         parked: Global___RunParked | None = ...,
         coverage: Global___Coverage | None = ...,
         claim: Global___ClaimChecked | None = ...,
+        artefact: Global___Artefact | None = ...,
         step: _builtins.str = ...,
         state: _builtins.bytes = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "answer", b"answer", "approval", b"approval", "at", b"at", "claim", b"claim", "coverage", b"coverage", "done", b"done", "error", b"error", "parked", b"parked", "payload", b"payload", "plan", b"plan", "retrieval", b"retrieval", "run", b"run", "thinking", b"thinking", "token", b"token", "tool", b"tool", "tool_result", b"tool_result", "usage", b"usage", "verification", b"verification"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "answer", b"answer", "approval", b"approval", "artefact", b"artefact", "at", b"at", "claim", b"claim", "coverage", b"coverage", "done", b"done", "error", b"error", "parked", b"parked", "payload", b"payload", "plan", b"plan", "retrieval", b"retrieval", "run", b"run", "thinking", b"thinking", "token", b"token", "tool", b"tool", "tool_result", b"tool_result", "usage", b"usage", "verification", b"verification"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "answer", b"answer", "approval", b"approval", "at", b"at", "claim", b"claim", "coverage", b"coverage", "done", b"done", "error", b"error", "parked", b"parked", "payload", b"payload", "plan", b"plan", "retrieval", b"retrieval", "run", b"run", "run_id", b"run_id", "seq", b"seq", "state", b"state", "step", b"step", "thinking", b"thinking", "token", b"token", "tool", b"tool", "tool_result", b"tool_result", "usage", b"usage", "verification", b"verification"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "answer", b"answer", "approval", b"approval", "artefact", b"artefact", "at", b"at", "claim", b"claim", "coverage", b"coverage", "done", b"done", "error", b"error", "parked", b"parked", "payload", b"payload", "plan", b"plan", "retrieval", b"retrieval", "run", b"run", "run_id", b"run_id", "seq", b"seq", "state", b"state", "step", b"step", "thinking", b"thinking", "token", b"token", "tool", b"tool", "tool_result", b"tool_result", "usage", b"usage", "verification", b"verification"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_payload: _TypeAlias = _typing.Literal["run", "agent", "thinking", "plan", "retrieval", "token", "verification", "answer", "usage", "error", "done", "tool", "tool_result", "approval", "parked", "coverage", "claim"]  # noqa: Y015
+    _WhichOneofReturnType_payload: _TypeAlias = _typing.Literal["run", "agent", "thinking", "plan", "retrieval", "token", "verification", "answer", "usage", "error", "done", "tool", "tool_result", "approval", "parked", "coverage", "claim", "artefact"]  # noqa: Y015
     _WhichOneofArgType_payload: _TypeAlias = _typing.Literal["payload", b"payload"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_payload) -> _WhichOneofReturnType_payload | None: ...
 
@@ -1900,6 +1906,7 @@ class Answer(_message.Message):
     COVERAGE_FIELD_NUMBER: _builtins.int
     ENDING_FIELD_NUMBER: _builtins.int
     VERIFICATION_FIELD_NUMBER: _builtins.int
+    ARTEFACTS_FIELD_NUMBER: _builtins.int
     text: _builtins.str
     """Full text with citation marks [1], [2] …"""
     support_status: Global___SupportStatus.ValueType
@@ -1940,6 +1947,10 @@ class Answer(_message.Message):
     def verification(self) -> Global___Verification:
         """What was checked, claim by claim. Absent where there was nothing to check."""
 
+    @_builtins.property
+    def artefacts(self) -> _containers.RepeatedCompositeFieldContainer[Global___Artefact]:
+        """What the agent has made besides the text."""
+
     def __init__(
         self,
         *,
@@ -1955,16 +1966,99 @@ class Answer(_message.Message):
         coverage: Global___Coverage | None = ...,
         ending: _builtins.str = ...,
         verification: Global___Verification | None = ...,
+        artefacts: _abc.Iterable[Global___Artefact] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_answer_confidence", b"_answer_confidence", "answer_confidence", b"answer_confidence", "block", b"block", "coverage", b"coverage", "verification", b"verification"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_answer_confidence", b"_answer_confidence", "answer_confidence", b"answer_confidence", "answer_status", b"answer_status", "block", b"block", "citations", b"citations", "closest", b"closest", "conflicts", b"conflicts", "coverage", b"coverage", "ending", b"ending", "method", b"method", "support_status", b"support_status", "text", b"text", "verification", b"verification"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_answer_confidence", b"_answer_confidence", "answer_confidence", b"answer_confidence", "answer_status", b"answer_status", "artefacts", b"artefacts", "block", b"block", "citations", b"citations", "closest", b"closest", "conflicts", b"conflicts", "coverage", b"coverage", "ending", b"ending", "method", b"method", "support_status", b"support_status", "text", b"text", "verification", b"verification"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__answer_confidence: _TypeAlias = _typing.Literal["answer_confidence"]  # noqa: Y015
     _WhichOneofArgType__answer_confidence: _TypeAlias = _typing.Literal["_answer_confidence", b"_answer_confidence"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType__answer_confidence) -> _WhichOneofReturnType__answer_confidence | None: ...
 
 Global___Answer: _TypeAlias = Answer  # noqa: Y015
+
+@_typing.final
+class Artefact(_message.Message):
+    """Something that an agent has made besides its text: a table, a quiz, a diagram. A later one of the same id replaces it. Each is also
+    in the answer.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ARTEFACT_ID_FIELD_NUMBER: _builtins.int
+    KIND_FIELD_NUMBER: _builtins.int
+    TITLE_FIELD_NUMBER: _builtins.int
+    BODY_FIELD_NUMBER: _builtins.int
+    ITEMS_FIELD_NUMBER: _builtins.int
+    CITATIONS_FIELD_NUMBER: _builtins.int
+    OUTLINE_FIELD_NUMBER: _builtins.int
+    artefact_id: _builtins.str
+    """Names it within its run, for example "quiz1"."""
+    kind: _builtins.str
+    """What it is, for example "table"; docs/agents.md lists the kinds and the schema of each."""
+    title: _builtins.str
+    """One line for people."""
+    outline: _builtins.str
+    """The same as plain text, for clients that do not draw the kind."""
+    @_builtins.property
+    def body(self) -> _struct_pb2.Struct:
+        """What it says, by the schema of its kind."""
+
+    @_builtins.property
+    def items(self) -> _containers.RepeatedCompositeFieldContainer[Global___ArtefactItem]:
+        """Which citations carry which parts of the body."""
+
+    @_builtins.property
+    def citations(self) -> _containers.RepeatedCompositeFieldContainer[Global___Citation]:
+        """The cited passages, numbered 1, 2, 3 … within the artefact."""
+
+    def __init__(
+        self,
+        *,
+        artefact_id: _builtins.str = ...,
+        kind: _builtins.str = ...,
+        title: _builtins.str = ...,
+        body: _struct_pb2.Struct | None = ...,
+        items: _abc.Iterable[Global___ArtefactItem] | None = ...,
+        citations: _abc.Iterable[Global___Citation] | None = ...,
+        outline: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["body", b"body"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["artefact_id", b"artefact_id", "body", b"body", "citations", b"citations", "items", b"items", "kind", b"kind", "outline", b"outline", "title", b"title"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Artefact: _TypeAlias = Artefact  # noqa: Y015
+
+@_typing.final
+class ArtefactItem(_message.Message):
+    """A part of an artefact that rests on passages: a cell, a node, a question."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PATH_FIELD_NUMBER: _builtins.int
+    CITATIONS_FIELD_NUMBER: _builtins.int
+    path: _builtins.str
+    """Its place in the body: a JSON Pointer (RFC 6901), for example "/rows/0/2"."""
+    @_builtins.property
+    def citations(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Numbers of the artefact's citations."""
+
+    def __init__(
+        self,
+        *,
+        path: _builtins.str = ...,
+        citations: _abc.Iterable[_builtins.int] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["citations", b"citations", "path", b"path"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ArtefactItem: _TypeAlias = ArtefactItem  # noqa: Y015
 
 @_typing.final
 class Conflict(_message.Message):

@@ -1,0 +1,155 @@
+"""What an agent that works in its own way is given: its run, and the hands that it works with. It reads as a plain program: what it
+does under a key is done once, whoever works on the run."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from kit.errors import GroundworkError
+from services.orchestrator.agent import Agent, Searching
+from services.orchestrator.answering.blocks import fill_in
+from services.orchestrator.answering.drafting import Draft, Drafter, Question, degraded, restarted
+from services.orchestrator.answering.generation import Listener
+from services.orchestrator.artefacts.kinds import problem_with
+from services.orchestrator.errors import BudgetSpent
+from services.orchestrator.log.events import Answer, Artefact, Evidence, Plan, Retrieval, Thinking
+from services.orchestrator.models import RunRecord, SearchQuery, Turn
+from services.orchestrator.modes.drafts import answer_of, checked
+from services.orchestrator.modes.threads import forgotten_documents
+from services.orchestrator.ports import RunSources, Searcher, SentenceScorer
+from services.orchestrator.prompts import rules
+from services.orchestrator.steps.run import Run, just
+from services.orchestrator.verification.checks import Checks
+from services.orchestrator.without_model.followups import search_queries, stand_alone
+
+_USUAL_TOP_K = 8
+
+
+@dataclass(frozen=True)
+class Hands:
+    """What the work of agents is done with; the same for all runs."""
+
+    searcher: Searcher
+    sources: RunSources
+    drafter: Drafter
+    scorer: SentenceScorer
+    checks: Checks
+
+
+@dataclass(frozen=True)
+class Work:
+    """The work of an agent on one message."""
+
+    run: Run
+    """Steps that are done once (`once`), visible events (`say`), budgets."""
+
+    record: RunRecord
+    agent: Agent
+    history: Sequence[Turn]
+    """What was said before on the thread, oldest first."""
+
+    hands: Hands
+
+    @property
+    def message(self) -> str:
+        """The user's words."""
+        return self.record.request.question
+
+    @property
+    def scorer(self) -> SentenceScorer:
+        """Says how near texts are in meaning."""
+        return self.hands.scorer
+
+    @property
+    def has_model(self) -> bool:
+        """Whether a language model may be asked now: there is one, and the run's budgets allow it."""
+        if not self.hands.drafter.model_name:
+            return False
+        try:
+            self.run.budgets.require_time()
+            self.run.budgets.require_model()
+        except BudgetSpent:
+            return False
+        return True
+
+    async def tell(self, text: str) -> None:
+        """Says how far the work has come."""
+        await self.run.say(Thinking("work", text))
+
+    async def search(
+        self, queries: Sequence[str] = (), *, searching: Searching | None = None, key: str = "retrieve"
+    ) -> Retrieval:
+        """The passages for these searches, for the message where there are none; found once. Raises Unavailable."""
+        searching = searching or self.agent.searching
+        asked = list(queries) or search_queries(self.message, self.history)
+        plan = await self.run.once(f"{key}/plan", partial(just, Plan(searching.strategy or "hybrid", asked)), Plan)
+        return await self.run.once(key, partial(self._found, plan.queries, searching), Retrieval)
+
+    async def _found(self, queries: Sequence[str], searching: Searching) -> Retrieval:
+        request = self.record.request
+        query = SearchQuery(
+            queries,
+            request.collection_ids,
+            request.document_ids,
+            request.top_k or searching.top_k or _USUAL_TOP_K,
+            searching.strategy,
+            searching.metadata,
+            weights=searching.weights,
+        )
+        found = await self.hands.searcher.search(query)
+        return replace(found, evidence=await self.allowed(found.evidence))
+
+    async def allowed(self, evidence: Sequence[Evidence]) -> Sequence[Evidence]:
+        """The passages that may be written into the run's log, numbered anew: without those of documents that were deleted
+        meanwhile. Ask before any of their text is recorded or shown."""
+        forgotten = await forgotten_documents(self.run, self.record, self.hands.sources, evidence)
+        kept = [hit for hit in evidence if hit.document_id not in forgotten]
+        return tuple(replace(hit, number=number) for number, hit in enumerate(kept, start=1))
+
+    async def fill_in(
+        self, schema: Mapping[str, Any], evidence: Sequence[Evidence], *, prompt: str = "", max_tokens: int = 0
+    ) -> Mapping[str, Any]:
+        """An object that the model fills in from the passages, by grammar where its server has one; what does not follow the
+        schema is sent back once with what is wrong with it. Call it in a step. Raises NoBlock, ModelUnavailable, ModelRejected."""
+        generator = self.hands.drafter.generator
+        assert generator is not None, "ask has_model first"
+        return await fill_in(
+            generator,
+            schema,
+            self.message,
+            self.history,
+            evidence,
+            system=rules.with_prompt(rules.BLOCK, prompt or self.agent.prompt),
+            max_tokens=self.run.budgets.affordable_tokens(max_tokens or self.run.budgets.budgets.answer_tokens),
+            listener=Listener(restarted=lambda restart: self.run.say(restarted(restart))),
+        )
+
+    async def publish(self, artefact: Artefact, *, key: str = "") -> None:
+        """Shows an artefact, once: it is streamed, and stands in the answer and in the thread. One of the same id replaces it; give
+        each its own `key` then. Raises ValueError for one that does not follow the schema of its kind."""
+        if wrong := problem_with(artefact, self.agent.artefacts):
+            raise ValueError(f"artefact {artefact.artefact_id}: {wrong}")
+        step = f"artefact/{key or artefact.artefact_id}"
+        await self.run.once(step, partial(just, artefact), Artefact, of_steps=True)
+
+    async def answer(self, text: str, evidence: Sequence[Evidence], *, method: str, key: str = "draft") -> Answer:
+        """The text as the run's answer: each sentence is checked against the passages that it cites by `[1]`. `method` is MODEL or
+        EXTRACTIVE."""
+        drafter = self.hands.drafter if self.has_model else self.hands.drafter.without_model()
+        question = Question(
+            self.message,
+            self.history,
+            evidence,
+            self.run.budgets.budgets.answer_tokens,
+            stands_alone=stand_alone(self.message, self.history),
+            check=self.hands.checks.of(self.run, self.record, evidence),
+        )
+        draft = await self.run.once(
+            key, partial(drafter.judge, text, question, self.run.journal), Draft, show=checked, is_last_resort=True
+        )
+        return replace(answer_of(draft, evidence), method=method)
+
+    async def degrade(self, part: str, error: GroundworkError, text: str) -> None:
+        """Says what is done in a lesser way, and why."""
+        await self.run.say(degraded("work", part, error, text))
