@@ -15,7 +15,7 @@ from tests.service.orchestrator.conftest import now, within
 @asynccontextmanager
 async def following(nats: Nats) -> AsyncIterator[AgentSwitches]:
     switches = await AgentSwitches.open(nats, now)
-    task = asyncio.ensure_future(switches.follow())
+    task = asyncio.ensure_future(switches.settings.follow())
     try:
         yield switches
     finally:
@@ -25,8 +25,8 @@ async def following(nats: Nats) -> AsyncIterator[AgentSwitches]:
 
 
 async def heard(switches: AgentSwitches, *, is_on: bool) -> None:
-    async with within(30.0), switches._applied:
-        await switches._applied.wait_for(lambda: switches.is_on("research") is is_on)
+    async with within(30.0):
+        await switches.settings.wait_for(lambda: switches.is_on("research") is is_on)
 
 
 async def test_agent_is_switched_on_all_replicas_and_after_a_restart(jetstream: Nats) -> None:

@@ -104,7 +104,7 @@ async def following_switch(nats: Nats, script: Script, catalog: Catalog | None) 
     """The switch of a process, which follows what is set."""
     async with models_of(script, catalog) as models:
         switch = await ModelSwitch.open(nats, models, lambda: SET_AT)
-        following = asyncio.create_task(switch.follow())
+        following = asyncio.create_task(switch.settings.follow())
         try:
             yield switch
         finally:
