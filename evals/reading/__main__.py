@@ -7,11 +7,12 @@ from pathlib import Path
 
 from evals.reading.cases import OTHER_ROOMS, run_cases
 from evals.reading.encodings import encoding_table
-from evals.reading.golden import LEAST, golden_table, means, measured_pages
+from evals.reading.golden import LEAST, golden_table, means, measured_documents, measured_pages
 from evals.reading.ocr import error_table
 
 NOT_AS_EXPECTED, FAILED = 1, 2
 _CASES = Path("../shared/data/cases")
+_DOCUMENTS = Path("../shared/data/docs")
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -23,17 +24,25 @@ def main(arguments: Sequence[str]) -> int:
         help="golden pages and encodings, cases that went wrong, or text recognition by script",
     )
     parser.add_argument("--folder", type=Path, default=_CASES, help=f"where the cases lie; default: {_CASES}")
+    parser.add_argument(
+        "--documents", type=Path, default=_DOCUMENTS, help=f"public documents with golden texts; default: {_DOCUMENTS}"
+    )
     options = parser.parse_args(arguments)
     if options.what == "ocr":
         for line in error_table():
             _print(line)
         return 0
-    return _measure_reading() if options.what == "reading" else _run_cases(options.folder)
+    return _measure_reading(options.documents) if options.what == "reading" else _run_cases(options.folder)
 
 
-def _measure_reading() -> int:
+def _measure_reading(documents: Path) -> int:
     pages = list(measured_pages())
-    _print(*golden_table(pages), "", *encoding_table())
+    _print(*golden_table(pages), "")
+    if documents.is_dir():
+        _print(*golden_table(list(measured_documents(documents))), "")
+    else:
+        _print(f"there is no folder {documents}: public documents are not measured", "")
+    _print(*encoding_table())
     low = [name for name, value in means(pages).items() if value < LEAST[name]]
     for name in low:
         _print(f"FAILED: {name} is below {LEAST[name]}")

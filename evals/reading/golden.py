@@ -1,5 +1,6 @@
-"""Golden pages and sheets: files beside what a person reads in them (`NAME.golden`), in `evals/data/reading/pages`, and how near
-ingestion comes to that."""
+"""Golden pages and sheets, and how near ingestion comes to what a person reads in them (`NAME.golden`): files of our own in
+`evals/data/reading/pages`, and public documents that lie elsewhere. Golden texts of those are in `evals/data/reading/documents`
+and name them."""
 
 import statistics
 from collections.abc import Iterator, Sequence
@@ -10,6 +11,7 @@ from evals.reading.files import Unread, read_file
 from evals.reading.measures import Nearness, Page, nearness, page_of_document, page_of_golden
 
 PAGES = Path(__file__).parents[1] / "data" / "reading" / "pages"
+DOCUMENTS = Path(__file__).parents[1] / "data" / "reading" / "documents"
 _SUFFIX = ".golden"
 _NOTHING = Page((), (), ())
 LEAST = {"text": 0.97, "cells": 0.95, "headings": 0.95, "order": 0.99}
@@ -20,11 +22,23 @@ def measured_pages(folder: Path = PAGES) -> Iterator[tuple[str, Nearness]]:
     """Each golden page with how near its reading comes; a file that is refused has nothing."""
     for golden in sorted(folder.glob(f"*{_SUFFIX}")):
         path = golden.with_suffix("")
-        try:
-            read = page_of_document(read_file(path))
-        except Unread:
-            read = _NOTHING
-        yield path.name, nearness(read, page_of_golden(golden.read_text("utf-8")))
+        yield path.name, _nearness(path, golden.read_text("utf-8"))
+
+
+def measured_documents(documents: Path, folder: Path = DOCUMENTS) -> Iterator[tuple[str, Nearness]]:
+    """Each golden text of a public document with how near its reading comes. `documents`: the folder that has them."""
+    for golden in sorted(folder.glob(f"*{_SUFFIX}")):
+        first, _, text = golden.read_text("utf-8").partition("\n")
+        name = first.removeprefix("file: ")
+        yield name, _nearness(documents / name, text)
+
+
+def _nearness(path: Path, golden: str) -> Nearness:
+    try:
+        read = page_of_document(read_file(path))
+    except (Unread, OSError):
+        read = _NOTHING
+    return nearness(read, page_of_golden(golden))
 
 
 def means(pages: Sequence[tuple[str, Nearness]]) -> dict[str, float]:

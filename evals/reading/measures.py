@@ -50,7 +50,7 @@ def page_of_document(document: CleanDocument) -> Page:
     texts = [(section, document.text[section.start : section.end]) for section in document.sections]
     lines = (line.strip() for _, text in texts for line in text.split("\n"))
     cells = (cell for section, text in texts if section.kind in _ROWS for cell in text.split("; "))
-    headings = ((section.level, text) for section, text in texts if section.kind is BlockKind.HEADING)
+    headings = ((max(section.level, 1), text) for section, text in texts if section.kind is BlockKind.HEADING)
     return Page(tuple(filter(None, lines)), tuple(cells), tuple(headings))
 
 

@@ -29,6 +29,8 @@ ODP = "application/vnd.oasis.opendocument.presentation"
 OUTLOOK = "application/vnd.ms-outlook"
 CODE = "text/x-source"
 XML = "application/xml"
+MARKUP = "text/x-markup"
+TEX = "text/x-tex"
 NOTEBOOK = "application/x-ipynb+json"
 CALENDAR = "text/calendar"
 MAILBOX = "application/mbox"
@@ -91,7 +93,8 @@ _TEXT_BY_EXTENSION = {
     ".txt": PLAIN,
     ".text": PLAIN,
     ".log": PLAIN,
-    ".rst": PLAIN,
+    **dict.fromkeys((".adoc", ".asciidoc", ".org", ".wiki", ".mediawiki", ".rst", ".rest"), MARKUP),
+    **dict.fromkeys((".tex", ".latex", ".ltx"), TEX),
     ".md": MARKDOWN,
     ".markdown": MARKDOWN,
     ".html": HTML,
@@ -104,7 +107,8 @@ _TEXT_BY_EXTENSION = {
     ".jsonl": JSON_LINES,
     ".ndjson": JSON_LINES,
     ".geojson": JSON,
-    ".eml": MAIL,
+    **dict.fromkeys((".jsonc", ".webmanifest"), JSON),
+    **dict.fromkeys((".eml", ".mht", ".mhtml"), MAIL),
     ".mbox": MAILBOX,
     ".ics": CALENDAR,
     ".ipynb": NOTEBOOK,
@@ -122,20 +126,25 @@ _CODE = frozenset(
         """
         .ada .adb .asm .awk .bash .bat .bicep .c .cc .cfg .clj .cls .cmake .cmd .conf .cpp .cs .css .cxx .d
         .dart .diff .el .elm .env .erl .ex .exs .f90 .fish .fs .go .gradle .graphql .groovy .h .hcl .hh .hpp
-        .hrl .hs .hxx .ini .java .jl .js .jsx .kt .kts .less .lisp .lua .m .mjs .ml .mm .nim .nix .pas .patch
+        .hrl .hs .hxx .ini .java .jl .js .json5 .jsx .kt .kts .less .lisp .lua .m .mjs .ml .mm .nim .nix .pas .patch
         .php .pl .pm .properties .proto .ps1 .py .pyi .pyx .r .rb .rs .s .sass .scala .scm .scss .sh .sol .sql
         .swift .tcl .tf .toml .ts .tsx .v .vb .vbs .vhd .vue .yaml .yml .zig .zsh
         """,
     )
 )
 """Extensions of files whose lines stay lines."""
+_CODE_NAMES = frozenset(
+    ("containerfile", "dockerfile", "gemfile", "jenkinsfile", "makefile", "rakefile", "vagrantfile")
+)
+"""Names without an extension of such files."""
 _HTML_START = re.compile(
     # Each comment ends at its first mark, or else a match would try all ways to divide many comments.
     rb"\s*+(?:<\?xml[^>]*+>\s*+)?(?:<!--(?>.*?-->)\s*+)*+<(?:!doctype\s+html|html|head|body)\b",
     re.IGNORECASE | re.DOTALL,
 )
 
-_TEXTS = frozenset((PLAIN, CODE, MARKDOWN, HTML, CSV, JSON, JSON_LINES, SUBTITLES, CALENDAR))
+_XML_START = re.compile(rb"(?:\xef\xbb\xbf)?<\?xml\s")
+_TEXTS = frozenset((PLAIN, CODE, MARKUP, TEX, MARKDOWN, HTML, CSV, JSON, JSON_LINES, SUBTITLES, CALENDAR))
 """What is decoded as one text."""
 _MAILBOX_START = re.compile(rb"From \S+ [^\r\n]*\d{4}[^\r\n]*\r?\n[!-9;-~]+:")
 # Of one chat: its name or type comes first. Of all chats: a greeting, personal data, contacts, then "chats".
@@ -224,7 +233,7 @@ def media_type_of(head: bytes, name: str) -> str:
             return _ZIP_BY_EXTENSION.get(extension, media_type) if media_type == ZIP else media_type
     if looks_binary(head):
         return PDF if extension == ".pdf" else _ZIP_BY_EXTENSION.get(extension, BINARY)
-    return _kind_of_text(head, extension)
+    return CODE if Path(name).name.lower() in _CODE_NAMES else _kind_of_text(head, extension)
 
 
 def _type_by_later_mark(head: bytes) -> str:
@@ -251,4 +260,6 @@ def _kind_of_text(head: bytes, extension: str) -> str:
         return HTML
     if by_extension == PLAIN and _MAILBOX_START.match(head):
         return MAILBOX
+    if by_extension == PLAIN and extension not in _TEXT_BY_EXTENSION and _XML_START.match(head):
+        return XML
     return by_extension

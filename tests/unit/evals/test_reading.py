@@ -6,8 +6,8 @@ import pytest
 
 from evals.__main__ import main
 from evals.reading.cases import CASES, OTHER_ROOMS
-from evals.reading.golden import LEAST, means, measured_pages
-from evals.reading.measures import nearness, page_of_golden
+from evals.reading.golden import LEAST, means, measured_documents, measured_pages
+from evals.reading.measures import Nearness, nearness, page_of_golden
 
 GOLDEN = page_of_golden("# Ships\nThe list of ships.\n| Ship: Wega; Guests: 500\nEnd.")
 
@@ -17,6 +17,17 @@ def test_golden_pages_are_read_as_they_are() -> None:
     assert len(pages) >= 30
     found = means(pages)
     assert all(found[measure] >= least for measure, least in LEAST.items()), found
+
+
+def test_documents_elsewhere_are_measured_by_the_golden_texts_that_name_them(tmp_path: Path) -> None:
+    (tmp_path / "golden").mkdir()
+    (tmp_path / "golden" / "ships.md.golden").write_text("file: texts/ships.md\n# Ships\nThe Wega.", "utf-8")
+    (tmp_path / "golden" / "lost.md.golden").write_text("file: texts/lost.md\nNobody has it.", "utf-8")
+    (tmp_path / "texts").mkdir()
+    (tmp_path / "texts" / "ships.md").write_text("# Ships\n\nThe Wega.", "utf-8")
+    found = dict(measured_documents(tmp_path, tmp_path / "golden"))
+    assert found["texts/ships.md"] == Nearness(1.0, None, 1.0, 1.0)
+    assert found["texts/lost.md"].text == 0.0
 
 
 @pytest.mark.parametrize(

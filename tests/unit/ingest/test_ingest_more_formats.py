@@ -354,3 +354,54 @@ def test_ods_formula_without_a_value_is_said(tmp_path: Path) -> None:
     path = tmp_path / "a.ods"
     path.write_bytes(opendocument_of("spreadsheet", table([[cell("Total"), formula]])))
     assert parse(path, detection.ODS, "a.ods").warnings == ("1 uncomputed formula was left out",)
+
+
+def test_odt_numbered_lists_have_their_numbers(read: Read) -> None:
+    numbered = "".join(
+        f'<text:list-level-style-number text:level="{level}" {look}/>'
+        for level, look in ((1, 'style:num-format="1" style:num-suffix="."'),
+                            (2, 'style:num-format="a" style:num-prefix="(" style:num-suffix=")" text:display-levels="2"'))
+    )  # fmt: skip
+    styles = f'<text:list-style style:name="L1">{numbered}</text:list-style>'
+
+    def item(text: str, inner: str = "", attributes: str = "") -> str:
+        return f"<text:list-item {attributes}><text:p>{text}</text:p>{inner}</text:list-item>"
+
+    seventh = item("New", "", 'text:start-value="7"')
+    nested = f"<text:list>{item('north')}{item('south', '<text:p>more</text:p>')}</text:list>"
+    body = f'<text:list text:style-name="L1">{item("Open")}{item("Wait", nested)}</text:list><text:p>Break.</text:p>'
+    body += f'<text:list text:style-name="L1" text:continue-numbering="true">{item("Close")}</text:list>'
+    body += f'<text:list text:style-name="L1">{seventh}{item("Next")}</text:list>'
+    body += f'<text:list text:style-name="L9">{item("bullet")}</text:list>'
+    assert [block.text for block in read(opendocument_of("text", body, styles=styles), "a.odt").blocks] == [
+        "1. Open", "2. Wait", "  (2.a) north", "  (2.b) south", "  more", "Break.", "3. Close", "7. New", "8. Next", "- bullet"
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("code", "text"),
+    [
+        (r"4.1 x 10{\super 6} cells", "4.1 x 10⁶ cells"),
+        (r"25\super 2\nosupersub  percent", "25 ² percent"),
+        (r"25{\up6 3} kg, H{\sub 2}O", "25 ³ kg, H2O"),
+        (r"10{\super -4\plain  m", "10⁻⁴ m"),
+        (r"{\strike 300}450, {\deleted gone}{\v secret}due", "450, due"),
+        (r"{\b0\strike0 kept}", "kept"),
+        (r"{\*\unknown \super 2}5 {\super a}", "5 a"),
+        (r"caf\'e9 10{\super\u54?\'b2}", "café 10⁶²"),
+        (r"{\pntext 1.\tab}Open", "1.\tOpen"),
+    ],
+)
+def test_rtf_digits_that_stand_raised_join_no_number_and_unseen_text_is_left_out(
+    read: Read, code: str, text: str
+) -> None:
+    assert [block.text for block in read(rb"{\rtf1\ansi " + code.encode() + rb"\par}", "a.rtf").blocks] == [text]
+
+
+def test_rtf_says_what_a_reader_does_not_see(read: Read) -> None:
+    parsed = read(rb"{\rtf1\ansi {\strike a}{\deleted b}{\v c}{\v d} e\par}", "a.rtf")
+    assert parsed.warnings == (
+        "1 struck-out passage was left out",
+        "1 deleted passage was left out",
+        "2 hidden passages were left out",
+    )

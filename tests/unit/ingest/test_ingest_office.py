@@ -27,6 +27,7 @@ from tests.unit.ingest.office_files import (
     relationships,
     shape,
     xlsx_of,
+    xlsx_parts,
     zip_of,
 )
 
@@ -423,3 +424,50 @@ def test_xlsx_says_what_is_hidden_and_which_formulas_have_no_value(read: Read) -
     hidden, formulas = document.warnings
     assert "'Costs' has 1 hidden row and 1 hidden column" in hidden
     assert formulas.startswith("1 formula of the sheet 'Costs' has no stored value and was left out; open the file")
+
+
+def test_docx_hidden_text_is_counted(read: Read) -> None:
+    hidden = "<w:r><w:rPr><w:vanish/></w:rPr><w:t>secret</w:t></w:r>"
+    parsed = read(docx_of(f"<w:p>{hidden}<w:r><w:t>shown</w:t></w:r></w:p>"), "a.docx")
+    assert [block.text for block in parsed.blocks] == ["shown"]
+    assert parsed.warnings == ("1 hidden passage was left out",)
+
+
+def test_pptx_numbered_paragraphs_have_their_numbers(read: Read) -> None:
+    def item(text: str, numbering: str, depth: int = 0) -> str:
+        return f'<a:p><a:pPr lvl="{depth}">{numbering}</a:pPr><a:r><a:t>{text}</a:t></a:r></a:p>'
+
+    arabic, letters = '<a:buAutoNum type="arabicPeriod" startAt="3"/>', '<a:buAutoNum type="alphaLcParenR"/>'
+    paragraphs = (
+        item("Open", arabic) + item("inner", letters, 1) + item("Wait", arabic) + item("Note", "") + item("New", arabic)
+    )
+    slide = f"<p:sp><p:nvSpPr><p:nvPr/></p:nvSpPr><p:txBody>{paragraphs}</p:txBody></p:sp>"
+    assert [block.text for block in read(pptx_of([slide]), "a.pptx").blocks] == [
+        "3. Open",
+        "  a) inner",
+        "4. Wait",
+        "Note",
+        "3. New",
+    ]
+
+
+@pytest.mark.parametrize("is_shared", [False, True])
+def test_xlsx_digits_that_stand_raised_join_no_number_and_struck_text_is_left_out(read: Read, is_shared: bool) -> None:
+    raised = '<r><t xml:space="preserve">4.1 x 10</t></r><r><rPr><vertAlign val="superscript"/></rPr><t>6</t></r>'
+    struck = '<r><rPr><strike/></rPr><t>300</t></r><r><t xml:space="preserve"> 450</t></r>'
+    texts = [raised, struck]
+    kind = 't="s"' if is_shared else 't="inlineStr"'
+    cells = "".join(
+        f'<c r="{column}1" {kind}>{f"<v>{at}</v>" if is_shared else f"<is>{text}</is>"}</c>'
+        for at, (column, text) in enumerate(zip("AB", texts, strict=True))
+    )
+    parts = xlsx_parts(f'<row r="1">{cells}</row>')
+    if is_shared:
+        space = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+        of_texts = "application/vnd.openxmlformats-officedocument.spreadsheetml.sharedStrings+xml"
+        entry = f'<Override PartName="/xl/sharedStrings.xml" ContentType="{of_texts}"/></Types>'
+        parts["[Content_Types].xml"] = str(parts["[Content_Types].xml"]).replace("</Types>", entry)
+        parts["xl/sharedStrings.xml"] = f'<sst xmlns="{space}">{"".join(f"<si>{text}</si>" for text in texts)}</sst>'
+    parsed = read(zip_of(parts), "a.xlsx")
+    assert [block.text for block in parsed.blocks if block.kind is not BlockKind.HEADING] == ["4.1 x 10⁶: 450"]
+    assert parsed.warnings == ("1 struck-out passage was left out",)

@@ -1,5 +1,6 @@
 """Which row of a table names its columns, and what is one value: as statements of accounts are printed."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -287,3 +288,32 @@ def test_pdf_shifted_digits_do_not_join_numbers(tmp_path: Path, size: float, ris
 def test_html_subscript_does_not_join_a_number(tmp_path: Path) -> None:
     page = b"<p>1011<sub>2</sub> and H<sub>2</sub>O and 10<sup>6</sup></p>"
     assert _read(tmp_path, page, detection.HTML, "a.html") == ["1011₂ and H2O and 10⁶"]
+
+
+def _columns(rows: Sequence[Sequence[str]], lefts: Sequence[float], top: float = 780) -> str:
+    """Rows of a table without rules, as a page shows them."""
+    return "".join(
+        shown(cell, x, top - 16 * at) for at, row in enumerate(rows) for cell, x in zip(row, lefts, strict=True)
+    )
+
+
+BERTHS = [[f"Berth {n}", f"{n}.5", str(95 + n)] for n in range(1, 16)]
+
+
+@pytest.mark.parametrize(
+    ("lefts", "expected"),
+    [
+        ((72, 200, 330), "Ship: Berth 9; Depth: 9.5; Length: 104"),
+        ((72, 260, 440), "Berth 9; 9.5; 104"),
+    ],
+    ids=["the same columns", "other columns"],
+)
+def test_table_without_rules_goes_on_over_the_page_under_its_names(
+    tmp_path: Path, lefts: Sequence[float], expected: str
+) -> None:
+    first = _columns([["Ship", "Depth", "Length"], *BERTHS[:8]], (72, 200, 330))
+    path = tmp_path / "berths.pdf"
+    path.write_bytes(pdf_of_contents([first, _columns(BERTHS[8:], lefts)]))
+    rows = [block.text for block in parse(path, detection.PDF, "berths.pdf").blocks]
+    assert rows[0] == "Ship: Berth 1; Depth: 1.5; Length: 96"
+    assert rows[8] == expected

@@ -35,6 +35,8 @@ def _texts(document: ParsedDocument) -> list[str]:
         "q.sql",
         "s.sh",
         "t.toml",
+        "Dockerfile",
+        "a.json5",
         "a.unheardof",
         "minutes 2024.05.01",
         "x.adoc",
@@ -205,3 +207,14 @@ def test_what_cannot_be_read_says_what_to_do(tmp_path: Path, name: str, advice: 
 
 def test_binary_is_no_text_whatever_its_extension() -> None:
     assert detect_media_type(io.BytesIO(bytes(range(256)) * 4), "main.py") == "application/octet-stream"
+
+
+@pytest.mark.parametrize("name", ["buoys.gpx", "settings.plist"])
+def test_xml_is_known_by_its_beginning(tmp_path: Path, name: str) -> None:
+    text = "<?xml version='1.0'?><list><item><name>Buoy 12</name><light>red</light></item></list>"
+    assert _texts(_read(tmp_path, name, text)) == ["item; name: Buoy 12; light: red"]
+
+
+def test_saved_web_page_is_read_as_the_message_that_it_is(tmp_path: Path) -> None:
+    page = "From: saved\nMIME-Version: 1.0\nContent-Type: text/html; charset=utf-8\n\n<p>High water is at four.</p>"
+    assert _texts(_read(tmp_path, "page.mhtml", page))[-1] == "High water is at four."

@@ -95,7 +95,7 @@ def _table(rows: Sequence[Sequence[Fragment]]) -> Table | None:
     if filled < _MIN_FILLED * len(texts) * len(columns):
         return None
     boxes = tuple(reduce(union, (fragment.box for fragment in row)) for row in rows)
-    return Table(reduce(union, boxes), tuple(texts), boxes)
+    return Table(reduce(union, boxes), tuple(texts), boxes, tuple(columns))
 
 
 def _columns(cells: Sequence[Fragment]) -> list[tuple[float, float]]:

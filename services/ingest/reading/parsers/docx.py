@@ -10,7 +10,16 @@ from typing import Any
 from services.ingest.reading.models import Block, BlockKind, ParsedDocument
 from services.ingest.reading.parsers.charts import read_chart
 from services.ingest.reading.parsers.column_headers import SAYS_HEADER, SAYS_NONE, marks_of_type
-from services.ingest.reading.parsers.docx_inline import FALLBACK, UNSEEN, Inline, is_on, read_inline, struck_count
+from services.ingest.reading.parsers.docx_inline import (
+    FALLBACK,
+    UNSEEN,
+    Inline,
+    is_hidden,
+    is_on,
+    is_struck,
+    passage_count,
+    read_inline,
+)
 from services.ingest.reading.parsers.docx_styles import Numbering, Styles, W
 from services.ingest.reading.parsers.losses import comments_left_out, left_out
 from services.ingest.reading.parsers.package import Package, damaged, open_package
@@ -41,7 +50,9 @@ def parse_docx(source: Source, name: str) -> ParsedDocument:
         reader = _Reader(package, part)
         blocks = tuple(reader.blocks(body))
         title = package.core_title() or reader.title
-        losses = [*left_out(_picture_count(body), "picture"), *left_out(struck_count(body), "struck-out passage")]
+        losses = [*left_out(_picture_count(body), "picture")]
+        losses += left_out(passage_count(body, is_struck), "struck-out passage")
+        losses += left_out(passage_count(body, is_hidden), "hidden passage")
         losses += _left_out_beside(package, part)
         return ParsedDocument(title_or_name(title, name), blocks, warnings=(*package.warnings, *losses))
 

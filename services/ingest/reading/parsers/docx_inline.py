@@ -1,7 +1,7 @@
 """What a paragraph of a Word document shows: its words with tabs, breaks, symbols and raised digits, and what is anchored in it.
 What is deleted, hidden or crossed out is left out."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,7 +56,7 @@ def read_inline(*paragraphs: Any) -> Inline:
     while stack:
         element = stack.pop()
         tag = element.tag
-        if tag in UNSEEN or tag == FALLBACK or (tag == W + "r" and (is_on(element, "vanish") or is_struck(element))):
+        if tag in UNSEEN or tag == FALLBACK or (tag == W + "r" and (is_hidden(element) or is_struck(element))):
             continue
         if tag in (W + "t", _M_TEXT):
             text.append((element.text or "", _shift(element)))
@@ -120,10 +120,15 @@ def is_struck(run: Any) -> bool:
     return is_on(run, "strike") or is_on(run, "dstrike")
 
 
-def struck_count(body: Any) -> int:
-    """How many passages are crossed out: runs that follow each other are one."""
+def is_hidden(run: Any) -> bool:
+    """Whether a run is hidden text."""
+    return is_on(run, "vanish")
+
+
+def passage_count(body: Any, is_unseen: Callable[[Any], bool]) -> int:
+    """How many passages are crossed out or hidden: runs that follow each other are one."""
     runs = [
-        run for run in body.iter(W + "r") if is_struck(run) and any((t.text or "").strip() for t in run.iter(W + "t"))
+        run for run in body.iter(W + "r") if is_unseen(run) and any((t.text or "").strip() for t in run.iter(W + "t"))
     ]
     follows: Iterable[Any] = (run.getprevious() for run in runs)
-    return sum(1 for before in follows if before is None or before.tag != W + "r" or not is_struck(before))
+    return sum(1 for before in follows if before is None or before.tag != W + "r" or not is_unseen(before))

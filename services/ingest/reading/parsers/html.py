@@ -10,6 +10,7 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 from services.ingest.reading.decoding import decode
 from services.ingest.reading.models import Block, BlockKind, ParsedDocument
 from services.ingest.reading.parsers.html_bounds import bounded_html
+from services.ingest.reading.parsers.html_forms import is_filled_in, print_fields
 from services.ingest.reading.parsers.html_structures import Grid, OpenList
 from services.ingest.reading.parsers.losses import left_out
 from services.ingest.reading.parsers.plain import encoding_warnings
@@ -72,9 +73,10 @@ def blocks_of_html(fragment: str) -> list[Block]:
 
 def _blocks(tree: LexborHTMLParser) -> Iterator[Block]:
     total = len(tree.body.text()) if tree.body else 0
+    print_fields(tree)
     for node in tree.css(f"{_DROPPED}, {_STRUCK}"):
-        is_page = node.tag in ("html", "body") or (node.tag == "form" and 2 * len(node.text()) > total)
-        if not is_page:
+        is_form = node.tag == "form" and (2 * len(node.text()) > total or is_filled_in(node))
+        if not is_form and node.tag not in ("html", "body"):
             node.decompose()
     _drop_link_lists(tree)
     root = _main_part(tree)
@@ -180,7 +182,7 @@ class _Walk:
 
     def _enter_list(self, node: LexborNode, tag: str) -> None:
         if tag in ("ul", "ol"):
-            self.lists.append(OpenList.of(node.attributes) if tag == "ol" else OpenList())
+            self.lists.append(OpenList.of(node.attributes, _item_count(node)) if tag == "ol" else OpenList())
         elif tag == "li" and self.lists:
             self.lists[-1].begin_item(node.attributes)
         elif tag == "dd":
@@ -270,6 +272,10 @@ class _Walk:
             if is_item:
                 self.lists[-1].is_begun = True
                 marker = self.lists[-1].marker(len(self.lists))
+
+
+def _item_count(node: LexborNode) -> int:
+    return sum(1 for each in node.iter() if each.tag == "li")
 
 
 def _holds_data(table: LexborNode) -> bool:

@@ -29,7 +29,8 @@ _UNBOUND = frozenset(
 )
 _FORMATTING = frozenset(re.findall(r"\w+", "a b big code em font i nobr s small strike strong tt u"))
 _CHOICES = frozenset(("option", "optgroup"))
-"""Nested in each other where they are not closed. Nothing in a <select> is read."""
+"""Nested in each other where they are not closed. Of a <select> only what is chosen is read."""
+_SELECTED = re.compile(r"[\s/]selected(?=[\s=/]|$)", re.IGNORECASE)
 _ROOTS = frozenset(("html", "body"))
 _NOTHING = "<!---->"
 
@@ -48,6 +49,8 @@ class _Bounds:
         self._formatting: Counter[str] = Counter()
         self._formatting_count = 0
         self._root_count = 0
+        self._is_chosen = False
+        """Whether the option that is open is selected."""
 
     def kept(self, tag: "re.Match[str]") -> str:
         """The tag, shortened, or nothing instead."""
@@ -55,12 +58,17 @@ class _Bounds:
         if name in _UNBOUND:
             return _shortened(tag)
         if name in _CHOICES:
-            return _NOTHING
+            return self._choose(is_chosen=name == "option" and not tag[1] and bool(_SELECTED.search(tag[3])))
         if name in _ROOTS:
             self._root_count += not tag[1]
             return _shortened(tag) if self._root_count <= _MAX_ROOTS else _NOTHING
         is_kept = (self._format if name in _FORMATTING else self._nest)(name, is_end=bool(tag[1]))
         return _shortened(tag) if is_kept else _NOTHING
+
+    def _choose(self, *, is_chosen: bool) -> str:
+        closing = "</option>" if self._is_chosen else _NOTHING
+        self._is_chosen = is_chosen
+        return f"{closing}<option selected>" if is_chosen else closing
 
     def _format(self, name: str, *, is_end: bool) -> bool:
         if is_end:

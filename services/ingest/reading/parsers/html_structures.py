@@ -86,9 +86,9 @@ class OpenList:
     """Whether the text of the item that is open has begun."""
 
     @classmethod
-    def of(cls, attributes: Mapping[str, str | None]) -> "OpenList":
-        start = attributes.get("start") or "1"
+    def of(cls, attributes: Mapping[str, str | None], item_count: int) -> "OpenList":
         step = -1 if "reversed" in attributes else 1
+        start = attributes.get("start") or str(item_count if step < 0 else 1)
         return cls(attributes.get("type") or "1", (int(start) if _INTEGER.match(start) else 1) - step, step)
 
     def begin_item(self, attributes: Mapping[str, str | None]) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 from services.ingest.reading.models import Block, BlockKind, ParsedDocument
 from services.ingest.reading.parsers.column_headers import SAYS_HEADER
 from services.ingest.reading.parsers.losses import left_out
+from services.ingest.reading.parsers.opendocument_lists import MARKER, mark_numbers
 from services.ingest.reading.parsers.package import Package, damaged, encrypted, open_package
 from services.ingest.reading.parsers.table_values import with_shifted
 from services.ingest.reading.parsers.tables import SPANNED, table_rows
@@ -65,6 +66,7 @@ def content_of(package: Package) -> Any:
     if content is None:
         raise damaged(package.name, "its content is no XML")
     _mark_spans(content)
+    mark_numbers(content, package.xml("styles.xml"))
     return content
 
 
@@ -145,9 +147,9 @@ def _paragraph(element: Any, depth: int) -> Iterator[Block]:
     text = words(element).strip()
     level = number(element, TEXT + "outline-level", 1)
     if text and element.tag == TEXT + "h":
-        yield Block(BlockKind.HEADING, text, level=level)
+        yield Block(BlockKind.HEADING, element.get(MARKER, "") + text, level=level)
     elif text and depth:
-        yield Block(BlockKind.LIST, "  " * min(depth - 1, _MAX_LIST_DEPTH) + f"- {text}")
+        yield Block(BlockKind.LIST, "  " * min(depth - 1, _MAX_LIST_DEPTH) + element.get(MARKER, "- ") + text)
     elif text:
         yield Block(BlockKind.TEXT, text)
     for note in element.iter(TEXT + "note-body"):

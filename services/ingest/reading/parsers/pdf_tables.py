@@ -2,6 +2,7 @@
 
 import bisect
 import itertools
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -32,6 +33,8 @@ class Table:
     rows: tuple[tuple[str, ...], ...]
     """Cells from left to right, "" for an empty one."""
     row_boxes: tuple[Box, ...]
+    columns: tuple[tuple[float, float], ...] = ()
+    """Where the columns of a table without rules begin and end."""
 
 
 def find_tables(rules: Rules, fragments: Sequence[Fragment]) -> tuple[list[Table], list[Fragment]]:
@@ -54,7 +57,7 @@ def find_tables(rules: Rules, fragments: Sequence[Fragment]) -> tuple[list[Table
 class CarriedHeader:
     """The names of the columns of a table that the end of a page cuts, for its rest on the next."""
 
-    box: Box = (0.0, 0.0, 0.0, 0.0)
+    table: Table | None = None
     names: tuple[str, ...] = ()
 
     def keep(self, table: Table | None, names: Sequence[str]) -> None:
@@ -64,12 +67,27 @@ class CarriedHeader:
         if table:
             rows = [row for row in table.rows if any(row)]
             at = _header(rows)
-            self.box, self.names = table.box, tuple(names) or (rows[at] if at is not None else ())
+            self.table, self.names = table, tuple(names) or (rows[at] if at is not None else ())
 
     def carried_for(self, table: Table) -> tuple[str, ...]:
         """The names for a table that begins a page, where it goes on below the same columns."""
-        sides = all(abs(self.box[side] - table.box[side]) <= _SAME_SIDE for side in (0, 2))
-        return self.names if sides and len(self.names) == len(table.rows[0]) else ()
+        if self.table is None or len(self.names) != len(table.rows[0]):
+            return ()
+        return self.names if _have_same_columns(self.table, table) else ()
+
+
+def _have_same_columns(above: Table, below: Table) -> bool:
+    """Whether two tables have the same sides; without rules their columns are as wide as what stands in them, and lie below each
+    other."""
+    if not above.columns or not below.columns:
+        return all(abs(above.box[side] - below.box[side]) <= _SAME_SIDE for side in (0, 2))
+    edges = (-math.inf, *itertools.chain.from_iterable(above.columns), math.inf)
+    return all(
+        min(edges[2 * at + 2], right) > max(edges[2 * at + 1], left)
+        and edges[2 * at] < left
+        and right < edges[2 * at + 3]
+        for at, (left, right) in enumerate(below.columns)
+    )
 
 
 def row_blocks(table: Table, page: int, turn: int = 0, carried: Sequence[str] = ()) -> Iterator[Block]:

@@ -3,14 +3,23 @@ log are units of their own: most lines have a time near their beginning."""
 
 import re
 from itertools import pairwise
+from pathlib import PurePath
 
 from services.ingest.reading.decoding import DecodedText, decode
 from services.ingest.reading.models import Block, BlockKind, ParsedDocument
 from services.ingest.reading.parsers.titles import title_from
 from services.ingest.reading.source import Source
 
-_ENTRY = re.compile(r"^(?=.{0,48}?(?<!\d)\d{1,2}:\d{2}:\d{2}(?!\d))\S", re.MULTILINE)
-"""The first character of a line with a time of day, to the second, in its first 48 characters: syslog, ISO 8601, access logs."""
+_ENTRY = re.compile(
+    r"^(?:(?=.{0,48}?(?<!\d)\d{1,2}:\d{2}:\d{2}(?!\d))"
+    r"|(?=\W?\d{1,4}[-./]\d{1,2}[-./]\d{1,4},?[T ]{1,2}\d{1,2}:\d{2}(?!\d))"
+    r"|(?=\[?1\d{9}(?:\d{3})?(?:\.\d{1,9})?[\]\s,:])"
+    r"|(?=\W{0,2}(?:TRACE|DEBUG|INFO|NOTICE|WARN(?:ING)?|ERROR|FATAL|CRITICAL|SEVERE)\b))\S",
+    re.MULTILINE,
+)
+"""The first character of a line that begins with what logs begin with: a time of day, to the second, in its first 48 characters
+(syslog, ISO 8601, access logs); a date with a time; seconds since 1970; the weight of the entry."""
+_LINE = re.compile(r"^\S", re.MULTILINE)
 _MIN_ENTRIES = 3
 _MIN_ENTRY_SHARE = 0.5
 """Of the lines. The others belong to the entry before them: stack traces, wrapped messages."""
@@ -19,9 +28,15 @@ _MIN_ENTRY_SHARE = 0.5
 def parse_plain(source: Source, name: str) -> ParsedDocument:
     """Reads a text file in whatever encoding."""
     decoded = decode(source.read_bytes())
+    blocks = _entries(decoded.text, _ENTRY) or (_entries(decoded.text, _LINE) if _is_log(name) else [])
     return ParsedDocument(
-        title_from(name), tuple(_entries(decoded.text) or paragraphs(decoded.text)), warnings=encoding_warnings(decoded)
+        title_from(name), tuple(blocks or paragraphs(decoded.text)), warnings=encoding_warnings(decoded)
     )
+
+
+def _is_log(name: str) -> bool:
+    """Whether a file is called a log: `app.log`, `app.log.2`."""
+    return ".log" in PurePath(name).suffixes[-2:]
 
 
 def paragraphs(text: str) -> list[Block]:
@@ -30,9 +45,9 @@ def paragraphs(text: str) -> list[Block]:
     return [Block(BlockKind.TEXT, part) for part in re.split(r"\n[ \t\f\v]*\n\s*", text) if part.strip()]
 
 
-def _entries(text: str) -> list[Block]:
-    """Those of a log; none where it is another text."""
-    starts = [found.start() for found in _ENTRY.finditer(text)]
+def _entries(text: str, first: "re.Pattern[str]") -> list[Block]:
+    """Those of a log, of which each begins with `first`; none where it is another text."""
+    starts = [found.start() for found in first.finditer(text)]
     lines = sum(1 for line in text.splitlines() if line.strip())
     if len(starts) < _MIN_ENTRIES or len(starts) < _MIN_ENTRY_SHARE * lines:
         return []

@@ -1,12 +1,14 @@
 """Presentations: a slide is a page. Its title is a heading; then the shapes in their order, tables and the numbers of charts as
 rows, the text of diagrams, and the speaker's notes. Dates, footers and slide numbers are left out."""
 
+import re
 from collections.abc import Iterator, Set
 from typing import Any
 
 from services.ingest.reading.models import Block, BlockKind, ParsedDocument
 from services.ingest.reading.parsers.charts import CHART, R_ID, read_chart
 from services.ingest.reading.parsers.column_headers import SAYS_HEADER, SAYS_NONE, marks_of_type
+from services.ingest.reading.parsers.docx_styles import numeral
 from services.ingest.reading.parsers.losses import comments_left_out, left_out
 from services.ingest.reading.parsers.package import Package, Relationship, damaged, open_package
 from services.ingest.reading.parsers.table_values import with_shifted
@@ -22,6 +24,8 @@ _FALLBACK = "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallba
 _TITLES = ("title", "ctrTitle")
 _FURNITURE = ("dt", "ftr", "hdr", "sldNum", "sldImg")
 _BODIES = ("body", "obj", "half", "quarter")
+_NUMERALS = {"alphaLc": "lowerLetter", "alphaUc": "upperLetter", "romanLc": "lowerRoman", "romanUc": "upperRoman"}
+_INTEGER = re.compile(r"^\d{1,5}$")
 _MAX_SLIDES = 5000
 _MAX_REPEATED_CHARS = 300
 """Of a merged cell, in each row after its first."""
@@ -147,14 +151,30 @@ def _outermost(root: Any, tags: Set[str]) -> Iterator[Any]:
 
 
 def _text(shape: Any, number: int, placeholder: str) -> Iterator[Block]:
-    paragraphs = [(_paragraph_text(paragraph), _depth(paragraph)) for paragraph in shape.iter(_A + "p")]
-    paragraphs = [(text.strip(), depth) for text, depth in paragraphs if text.strip()]
+    paragraphs = [(_paragraph_text(each).strip(), each) for each in shape.iter(_A + "p")]
+    paragraphs = [(text, each) for text, each in paragraphs if text]
     bullets = placeholder in _BODIES and len(paragraphs) > 1
-    for text, depth in paragraphs:
-        if bullets or depth:
+    counters: dict[int, int] = {}
+    """Of the numbered paragraphs that follow each other, by depth."""
+    for text, paragraph in paragraphs:
+        depth, numbering = _depth(paragraph), paragraph.find(f"{_A}pPr/{_A}buAutoNum")
+        counters = {each: count for each, count in counters.items() if each < depth + (numbering is not None)}
+        if numbering is not None:
+            start = int(numbering.get("startAt", "1")) if _INTEGER.match(numbering.get("startAt", "1")) else 1
+            counters[depth] = counters.get(depth, start - 1) + 1
+            yield Block(BlockKind.LIST, "  " * depth + f"{_numbered(counters[depth], numbering)} {text}", page=number)
+        elif bullets or depth:
             yield Block(BlockKind.LIST, "  " * depth + f"- {text}", page=number)
         else:
             yield Block(BlockKind.TEXT, text, page=number)
+
+
+def _numbered(number: int, numbering: Any) -> str:
+    """A number as a slide shows it: `arabicPeriod`, `alphaLcParenR`, `romanUcParenBoth` … (ECMA-376, 20.1.10.61)."""
+    scheme = numbering.get("type", "")
+    kind = next((kind for name, kind in _NUMERALS.items() if scheme.startswith(name)), "")
+    shown = numeral(number, kind)
+    return f"({shown})" if scheme.endswith("Both") else f"{shown})" if scheme.endswith("ParenR") else f"{shown}."
 
 
 def _diagram(root: Any, number: int) -> Iterator[Block]:

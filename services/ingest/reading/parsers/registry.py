@@ -15,6 +15,7 @@ from services.ingest.reading.parsers.images import parse_image
 from services.ingest.reading.parsers.json_records import parse_json, parse_json_lines, parse_telegram_or_json
 from services.ingest.reading.parsers.mail import parse_mail, parse_mailbox
 from services.ingest.reading.parsers.markdown import parse_markdown
+from services.ingest.reading.parsers.markup import parse_markup
 from services.ingest.reading.parsers.notebooks import parse_notebook
 from services.ingest.reading.parsers.opendocument import parse_odt
 from services.ingest.reading.parsers.opendocument_sheets import parse_ods
@@ -28,6 +29,7 @@ from services.ingest.reading.parsers.rtf import parse_rtf
 from services.ingest.reading.parsers.source_code import parse_code
 from services.ingest.reading.parsers.subtitles import parse_subtitles
 from services.ingest.reading.parsers.tabular import parse_csv
+from services.ingest.reading.parsers.tex import parse_tex
 from services.ingest.reading.parsers.xlsx import parse_xlsx
 from services.ingest.reading.parsers.xml_records import parse_xml_file
 from services.ingest.reading.recognition import OcrBudget
@@ -52,6 +54,8 @@ _PARSERS: dict[str, Callable[[Source, str], ParsedDocument]] = {
     detection.ODP: parse_odp,
     detection.RTF: parse_rtf,
     detection.CODE: parse_code,
+    detection.MARKUP: parse_markup,
+    detection.TEX: parse_tex,
     detection.XML: parse_xml_file,
     detection.NOTEBOOK: parse_notebook,
     detection.CALENDAR: parse_calendar,

@@ -1,11 +1,15 @@
-"""Rich text (RTF 1.9), with striprtf: paragraphs and the rows of tables. Styles, pictures and notes are not in what it gives."""
+"""Rich text (RTF 1.9), with striprtf: paragraphs and the rows of tables. Styles, pictures and notes are not in what it gives.
+What the type says of a text (raised, struck out, hidden) is marked in the code before, and read from these marks."""
 
 import itertools
 import re
+from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 from services.ingest.reading.models import Block, BlockKind, ParsedDocument
 from services.ingest.reading.parsers.losses import left_out
+from services.ingest.reading.parsers.table_values import with_shifted
 from services.ingest.reading.parsers.tables import table_rows
 from services.ingest.reading.parsers.titles import title_or_name
 from services.ingest.reading.source import Source
@@ -17,6 +21,20 @@ _FONT_TABLE = re.compile(r"\{[^{}]*\\fonttbl")
 _FONT = re.compile(r"\\f(\d{1,5})(?!\d)")
 _CHARSET = re.compile(r"\\fcharset(\d{1,3})(?!\d)")
 _BRACE = re.compile(r"[{}]")
+_SHIFTED, _UNSHIFTED = {"super": 1, "up": 1, "sub": -1, "dn": -1}, ("nosupersub", "plain")
+_UNSEEN = {
+    "strike": "struck-out passage",
+    "striked": "struck-out passage",
+    "deleted": "deleted passage",
+    "v": "hidden passage",
+}
+_TYPED = re.compile(rf"\\(?:{'|'.join([*_SHIFTED, *_UNSEEN])})(?![a-z])")
+_TOKEN = re.compile(
+    rf"\\[\\{{}}]|[{{}}]|\\({'|'.join([*_SHIFTED, *_UNSHIFTED, *_UNSEEN])})(-?\d{{1,6}})?(?![a-z0-9]) ?"
+)
+_RAISED, _LOWERED, _ON_LINE, _NOT_SHOWN = "\x01\x02\x03\x04"
+"""Stand in the text for what its type says from there on."""
+_MARKS = re.compile(f"([{_RAISED}-{_NOT_SHOWN}])")
 _LOST = {"picture": re.compile(r"\\pict\b"), "footnote": re.compile(r"\\footnote\b")}
 
 
@@ -34,10 +52,65 @@ def read_rtf(data: bytes) -> tuple[tuple[Block, ...], tuple[str, ...]]:
 
     code = data.decode("latin-1")  # each byte is a character: other letters are written as numbers
     # Its own pass over pictures is done before what is bounded below, and finds nothing more to do.
-    bare = striprtf.remove_pict_groups(code).replace("\\bin", "\\bits")
-    text = striprtf.rtf_to_text(_easily_read(bare), errors="replace").replace("\0", "")
-    losses = (left_out(sum(1 for _ in mark.finditer(code)), what) for what, mark in _LOST.items())
-    return tuple(_blocks(text)), tuple(itertools.chain.from_iterable(losses))
+    bare = striprtf.remove_pict_groups(code).replace("\\bin", "\\bits").replace("\\pntext", "\\listtext")
+    marked, unseen = _with_marks(bare) if _TYPED.search(bare) else (bare, Counter[str]())
+    text = striprtf.rtf_to_text(_easily_read(marked), errors="replace").replace("\0", "")
+    lost = Counter({what: sum(1 for _ in mark.finditer(code)) for what, mark in _LOST.items()}) + unseen
+    losses = (left_out(count, what) for what, count in lost.items())
+    return tuple(_blocks(_as_shown(text))), tuple(itertools.chain.from_iterable(losses))
+
+
+@dataclass(frozen=True)
+class _Type:
+    """What the type of a text says of it."""
+
+    shift: int = 0
+    unseen: str = ""
+    """Why a reader does not see it, or sees it crossed out; empty otherwise."""
+
+    @property
+    def mark(self) -> str:
+        return _NOT_SHOWN if self.unseen else _ON_LINE if not self.shift else _RAISED if self.shift > 0 else _LOWERED
+
+    def changed_by(self, word: str, value: str | None) -> "_Type":
+        """The type behind a control word; a value of 0 switches it off."""
+        if word == "plain":
+            return _Type()
+        if word in _UNSEEN:
+            return replace(self, unseen="" if value == "0" else _UNSEEN[word])
+        return replace(self, shift=0 if value == "0" else _SHIFTED.get(word, 0))
+
+
+def _with_marks(code: str) -> tuple[str, "Counter[str]"]:
+    """The code with marks where its type changes, which the library hands on as text; and how many passages are not shown."""
+    code = _MARKS.sub("", code)
+    parts: list[str] = []
+    unseen: Counter[str] = Counter()
+    groups: list[_Type] = []
+    now, written = _Type(), 0
+    for token in _TOKEN.finditer(code):
+        before = now
+        if token[0] == "{":
+            groups.append(now)
+        elif token[0] == "}":
+            now = groups.pop() if groups else now
+        elif token[1]:
+            now = now.changed_by(token[1], token[2])
+        if now.mark != before.mark:
+            parts += [code[written : token.end()], now.mark]
+            written = token.end()
+            unseen[now.unseen] += 1
+    return "".join([*parts, code[written:]]), Counter({what: count for what, count in unseen.items() if what})
+
+
+def _as_shown(text: str) -> str:
+    """A text with its raised and lowered digits apart from the number before them, and without what is not shown."""
+    if not _MARKS.search(text):
+        return text
+    first, *rest = _MARKS.split(text)
+    shifts = {_RAISED: 1, _LOWERED: -1, _ON_LINE: 0}
+    parts = [(part, shifts[mark]) for mark, part in zip(rest[::2], rest[1::2], strict=True) if mark in shifts]
+    return with_shifted([(first, 0), *parts])
 
 
 def _easily_read(code: str) -> str:

@@ -22,6 +22,7 @@ from services.ingest.reading.parsers.number_formats import formatted_number
 from services.ingest.reading.parsers.package import Package, Relationship, check_xml, damaged, open_package, unsafe_xml
 from services.ingest.reading.parsers.sheet_marks import Area, header_rows, hidden_parts, merged_areas, unvalued_formulas
 from services.ingest.reading.parsers.sheet_tables import Row, named_sheet, sheet_blocks
+from services.ingest.reading.parsers.table_values import with_shifted
 from services.ingest.reading.parsers.titles import title_or_name
 from services.ingest.reading.source import Source
 
@@ -31,6 +32,8 @@ _MIN_CHARS, _MAX_EXPANSION = 1024 * 1024, 8
 """Characters read of a workbook: so many, or so many times its unpacked bytes. A text is stored once however often it is shown."""
 _ALL_BOLD, _LABEL_BOLD, _MIXED = 1, 2, 3
 """Of the cells in a row: all of them, only the first, the first and others."""
+_MARKED_TEXT = re.compile(rb"<(?:\w+:)?rPr\b[^<>]*>(?:(?!</).){0,1000}?<(?:\w+:)?(?:vertAlign|strike)\b", re.DOTALL)
+"""Text of a cell that is raised, lowered or crossed out in part. To know which part, the library takes longer."""
 _SHEET = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}sheet"
 _SHEET_NAME = re.compile(r"^(sheet|tabelle|feuil|hoja|foglio|лист|גיליון|ورقة)\s?\d*$", re.IGNORECASE)
 _BROKEN = (ParseError, zipfile.BadZipFile, etree.LxmlError, KeyError, ValueError, TypeError, AttributeError, IndexError,
@@ -40,12 +43,15 @@ _BROKEN = (ParseError, zipfile.BadZipFile, etree.LxmlError, KeyError, ValueError
 def parse_xlsx(source: Source, name: str) -> ParsedDocument:
     """Reads all visible sheets. Raises DocumentRejected: FILE_DAMAGED, FILE_ENCRYPTED, ARCHIVE_BOMB, UNSAFE_XML."""
     with open_package(source, name) as package:
+        has_rich_text = False
         for part in package.parts():
             if part.startswith("xl/") and part.endswith(".xml"):
+                data = package.read(part) or b""
                 # Bombs and entities are refused before openpyxl meets them.
-                check_xml(package.read(part) or b"", name)
+                check_xml(data, name)
+                has_rich_text = has_rich_text or bool(_MARKED_TEXT.search(data))
         with source.open("rb") as file:
-            return _Workbook(package, file, name).read()
+            return _Workbook(package, file, name, has_rich_text=has_rich_text).read()
 
 
 def is_usual_sheet_name(name: str) -> bool:
@@ -54,7 +60,7 @@ def is_usual_sheet_name(name: str) -> bool:
 
 
 class _Workbook:
-    def __init__(self, package: Package, file: BinaryIO, name: str) -> None:
+    def __init__(self, package: Package, file: BinaryIO, name: str, *, has_rich_text: bool) -> None:
         # A quarter of a second to load: only in the child, only when needed.
         import openpyxl  # noqa: PLC0415
         from openpyxl.utils.exceptions import InvalidFileException  # noqa: PLC0415
@@ -73,8 +79,12 @@ class _Workbook:
         """Of the sheet that is read: which of the cells in a row, from 0, are in bold type."""
         self._cells_left = _MAX_CELLS
         self._chars_left = max(_MIN_CHARS, _MAX_EXPANSION * package.size_bytes)
+        self._has_rich_text = has_rich_text
+        self._struck_count = 0
         try:
-            self._book = openpyxl.load_workbook(file, read_only=True, data_only=True, keep_links=False)
+            self._book = openpyxl.load_workbook(
+                file, read_only=True, data_only=True, keep_links=False, rich_text=self._has_rich_text
+            )
         except DefusedXmlException as error:
             raise unsafe_xml(name) from error
         except (InvalidFileException, *_BROKEN) as error:
@@ -103,6 +113,7 @@ class _Workbook:
             raise damaged(self._name, "none of its sheets can be read")
         self._warnings += left_out(hidden, "hidden sheet")
         self._warnings += left_out(len(self._pictures), "picture")
+        self._warnings += left_out(self._struck_count, "struck-out passage")
         self._warnings += comments_left_out(self._package, self._links)
         return ParsedDocument(title_or_name(title, self._name), tuple(blocks), warnings=tuple(self._warnings))
 
@@ -183,7 +194,7 @@ class _Workbook:
         rows: dict[int, Row] = {}
         last = -1
         try:
-            for number, cells in _filled_rows(sheet):
+            for number, cells in _filled_rows(sheet, rich_text=self._has_rich_text):
                 if number >= _MAX_ROWS or self._is_full:
                     self._warnings.append(f"the sheet {sheet.title!r} was read up to row {last + 1}; split it")
                     break
@@ -204,13 +215,20 @@ class _Workbook:
         for cell in cells:
             if self._is_full:
                 break
-            if text := _shown(cell):
+            if text := self._text(cell):
                 row[cell.column - 1] = text
                 bold.append(self._is_bold(cell._style_id))
                 self._take(text)
         if bold and bold[0]:
             self._bold_rows[number] = _ALL_BOLD if all(bold) else _MIXED if any(bold[1:]) else _LABEL_BOLD
         return dict(sorted(row.items()))
+
+    def _text(self, cell: Any) -> str:
+        """What a cell shows; of a text that is raised, lowered or crossed out in part, with its digits apart."""
+        if not isinstance(cell.value, (list, tuple)):
+            return _shown(cell)
+        self._struck_count += sum(1 for part in cell.value if _is_struck(part))
+        return " ".join(with_shifted((str(part), _shift(part)) for part in cell.value if not _is_struck(part)).split())
 
     def _is_bold(self, style_id: int) -> bool:
         if style_id not in self._bold_styles:
@@ -240,7 +258,17 @@ class _Workbook:
             rows[number] = dict(sorted(rows[number].items()))
 
 
-def _filled_rows(sheet: Any) -> Iterator[tuple[int, Iterator[Any]]]:
+def _shift(part: Any) -> int:
+    """1 where a part of a rich text stands raised, -1 where it stands lowered, else 0."""
+    return {"superscript": 1, "subscript": -1}.get(getattr(getattr(part, "font", None), "vertAlign", None) or "", 0)
+
+
+def _is_struck(part: Any) -> bool:
+    """Whether a part of a rich text is crossed out: what replaces it stands beside it."""
+    return bool(getattr(getattr(part, "font", None), "strike", None))
+
+
+def _filled_rows(sheet: Any, *, rich_text: bool) -> Iterator[tuple[int, Iterator[Any]]]:
     """Numbers of the rows from 0, and their cells that the file has. The library's own rows go from the first column to the last
     cell, and from the first row to the last: a sheet with only its diagonal filled would cost its square."""
     from openpyxl.cell.read_only import ReadOnlyCell  # noqa: PLC0415 - see _Workbook
@@ -255,6 +283,7 @@ def _filled_rows(sheet: Any) -> Iterator[tuple[int, Iterator[Any]]]:
             epoch=book.epoch,
             date_formats=book._date_formats,
             timedelta_formats=book._timedelta_formats,
+            rich_text=rich_text,
         )
         for number, cells in parser.parse():
             yield number - 1, (ReadOnlyCell(sheet, **cell) for cell in cells)
