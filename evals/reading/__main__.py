@@ -1,6 +1,7 @@
 """`python -m evals reading`, `cases` and `ocr`: what reading does to files. `make eval ARGS=reading`, `ARGS=cases`, `ARGS=ocr`."""
 
 import argparse
+import itertools
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,6 +10,7 @@ from evals.reading.cases import OTHER_ROOMS, run_cases
 from evals.reading.encodings import encoding_table
 from evals.reading.golden import LEAST, golden_table, means, measured_documents, measured_pages
 from evals.reading.ocr import error_table
+from evals.reading.questions import run_questions
 
 NOT_AS_EXPECTED, FAILED = 1, 2
 _CASES = Path("../shared/data/cases")
@@ -27,12 +29,17 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument(
         "--documents", type=Path, default=_DOCUMENTS, help=f"public documents with golden texts; default: {_DOCUMENTS}"
     )
+    parser.add_argument("--files-only", action="store_true", help="only cases of reading, without starting a system")
     options = parser.parse_args(arguments)
     if options.what == "ocr":
         for line in error_table():
             _print(line)
         return 0
-    return _measure_reading(options.documents) if options.what == "reading" else _run_cases(options.folder)
+    return (
+        _measure_reading(options.documents)
+        if options.what == "reading"
+        else _run_cases(options.folder, files_only=options.files_only)
+    )
 
 
 def _measure_reading(documents: Path) -> int:
@@ -49,15 +56,16 @@ def _measure_reading(documents: Path) -> int:
     return NOT_AS_EXPECTED if low else 0
 
 
-def _run_cases(folder: Path) -> int:
+def _run_cases(folder: Path, *, files_only: bool) -> int:
     if not folder.is_dir():
         _print(f"there is no folder {folder}; name the one with the cases: ARGS='cases --folder DIR'")
         return FAILED
     failed = 0
-    for name, failures in run_cases(folder):
+    for name, failures in itertools.chain(run_cases(folder), () if files_only else run_questions(folder)):
         _print(*(f"FAILED: {failure}" for failure in failures) if failures else (f"as expected: {name}",))
         failed += bool(failures)
-    _print(*(f"skipped: {name} ({room})" for name, room in OTHER_ROOMS.items()))
+    if files_only:
+        _print(*(f"skipped: {name}: it needs a running system" for name in OTHER_ROOMS))
     return NOT_AS_EXPECTED if failed else 0
 
 

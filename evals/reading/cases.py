@@ -1,5 +1,5 @@
 """Cases that once went wrong: small files after public bug reports, a folder a case, and what their reading has to hold. Cases of
-other rooms than reading are named with the room that they concern."""
+other rooms than reading are tried with a running system."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -93,18 +93,19 @@ CASES = (
     Case(_TEXTS + "talk.vtt", ("Welcome to the harbour tour.",), ("<v",)),
     Case(_TEXTS + "x.adoc", ("High water is at four.",)),
 )
-OTHER_ROOMS = {
-    "answer-in-other-language": "the answer's language: orchestrator",
-    "api-small": "the gateway",
-    "cli-file-name-not-utf8": "the command line",
-    "cpp-csharp-c": "words of the lexical index: retriever",
-    "ids-without-separators": "words of the lexical index: retriever",
-    "section-heading-not-in-prompt": "the prompt: orchestrator",
-    "split-row-without-name": "the prompt: orchestrator",
-    "stopped-turn-vanishes": "threads: memory",
-    "thai-questions": "words of the lexical index: retriever",
-    "upload-filename-star": "the gateway",
-}
+OTHER_ROOMS = (
+    "answer-in-other-language",
+    "api-small",
+    "cli-file-name-not-utf8",
+    "cpp-csharp-c",
+    "ids-without-separators",
+    "section-heading-not-in-prompt",
+    "split-row-without-name",
+    "stopped-turn-vanishes",
+    "thai-questions",
+    "upload-filename-star",
+)
+"""Cases that need a running system: `questions.py`."""
 
 
 def failures_of(case: Case, folder: Path) -> list[str]:
@@ -124,6 +125,6 @@ def run_cases(folder: Path) -> Iterator[tuple[str, list[str]]]:
     """Each case with its failures. A folder that no case names is a failure: somebody has to say what is expected."""
     for case in CASES:
         yield case.file, failures_of(case, folder)
-    known = {case.file.partition("/")[0] for case in CASES} | set(OTHER_ROOMS)
+    known = {case.file.partition("/")[0] for case in CASES} | {*OTHER_ROOMS}
     for other in sorted(path.name for path in folder.iterdir() if path.is_dir() and path.name not in known):
         yield other, [f"no case says what is expected of {other}; add it to evals/reading/cases.py"]
