@@ -1,5 +1,5 @@
 """How many characters text recognition gets wrong, by script: pages that are drawn here, in fonts of the system (Debian:
-fonts-noto-core, and libfribidi0 for what is written from right to left)."""
+fonts-noto-core, else fonts-dejavu-core, and libfribidi0 for what is written from right to left)."""
 
 import hashlib
 import random
@@ -17,7 +17,7 @@ from services.ingest.reading.recognition import Picture, RecognizedPicture, Text
 PAGES_EACH = 20
 _LINES_EACH = 6
 _WIDTH = 1300
-_NOTO = Path("/usr/share/fonts/truetype/noto")
+_NOTO, _DEJAVU = (Path("/usr/share/fonts/truetype", name) for name in ("noto", "dejavu"))
 _PAGE_TIME_LIMIT_S = 600.0
 
 
@@ -140,19 +140,26 @@ def error_rates(
 
 def error_table(pages: int = PAGES_EACH) -> Iterator[str]:
     """Lines of a table; or what to install for one."""
-    if not (_NOTO / SCRIPTS[0].font).exists() or not features.check("raqm"):
+    if not _font(SCRIPTS[0]).exists() or not features.check("raqm"):
         yield "text recognition is not measured: install fonts-noto-core and libfribidi0 (names of Debian's packages)"
         return
+    yield f"drawn in fonts of {_font(SCRIPTS[0]).parent.name}"
     yield f"{f'wrong characters, {pages} pages each':<36}{'by script':>12}{'first alone':>12}"
     for name, both, first in error_rates(pages=pages):
         yield f"{name:<36}{'not installed' if both is None else f'{both:.3f}':>12}{first:>12.3f}"
+
+
+def _font(script: Script) -> Path:
+    """The script's own font, or the one for all scripts that most systems have."""
+    own = _NOTO / script.font
+    return own if own.exists() else _DEJAVU / "DejaVuSans.ttf"
 
 
 def _page(script: Script, number: int) -> tuple[Image.Image, str]:
     """A page of lines, a little askew and noisy as scans are, and its text."""
     rng = random.Random(f"{script.name} {number}")
     lines = [rng.choice(script.sentences) for _ in range(_LINES_EACH)]
-    font = ImageFont.truetype(str(_NOTO / script.font), rng.randint(24, 38))
+    font = ImageFont.truetype(str(_font(script)), rng.randint(24, 38))
     page = Image.new("RGB", (_WIDTH, 90 * _LINES_EACH + 120), "white")
     draw = ImageDraw.Draw(page)
     for row, line in enumerate(lines):
