@@ -96,6 +96,14 @@ def common(
     use_key(api_key)
 
 
+@app.command(epilog=WHERE)
+def mcp() -> None:
+    """Serve MCP over standard input and output, for desktop assistants: what the server has at /mcp, with your API key."""
+    from cli.commands.mcp import serve_stdio  # noqa: PLC0415 - needed here only, and other commands should start fast
+
+    serve_stdio()
+
+
 @app.command()
 def up(
     llm: Annotated[

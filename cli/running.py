@@ -44,6 +44,11 @@ def use_key(api_key: str) -> None:
     _given_key.set(api_key)
 
 
+def given_key() -> str:
+    """The API key of the command line; empty where there is none."""
+    return _given_key.get()
+
+
 def run(command: Callable[[Gateway], Coroutine[Any, Any, int]], interrupted: str = "Interrupted.") -> None:
     """Runs `command` and leaves with the exit code that it returns."""
     raise typer.Exit(exit_code_of(command, interrupted))

@@ -50,7 +50,7 @@ class Gateway:
         _require_address(base_url)
         headers = {"Authorization": f"Bearer {_sendable(api_key)}"} if api_key else {}
         timeout = httpx.Timeout(REQUEST_TIMEOUT_S, connect=5.0)
-        trust_env = not _is_this_machine(base_url)
+        trust_env = not is_this_machine(base_url)
         async with httpx.AsyncClient(base_url=base_url, timeout=timeout, trust_env=trust_env, headers=headers) as http:
             yield cls(base_url, http)
 
@@ -152,7 +152,7 @@ class Gateway:
         """What to say when nobody answers, or nobody who can be trusted."""
         if isinstance(tls := _root_cause(error), ssl.SSLCertVerificationError):
             # Of this machine nothing in the environment is heeded, see `open`.
-            own = "" if _is_this_machine(self.base_url) else "; an authority of your own is named by SSL_CERT_FILE"
+            own = "" if is_this_machine(self.base_url) else "; an authority of your own is named by SSL_CERT_FILE"
             return ServerUnreachable(
                 f"{self.base_url} has a certificate that is not trusted: {tls.verify_message}. Check the address{own}"
             )
@@ -226,7 +226,8 @@ def _require_address(base_url: str) -> None:
     )
 
 
-def _is_this_machine(base_url: str) -> bool:
+def is_this_machine(base_url: str) -> bool:
+    """Whether the address is one of this machine's own."""
     name = urlsplit(base_url).hostname or ""
     try:
         return ipaddress.ip_address(name).is_loopback

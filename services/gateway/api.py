@@ -10,6 +10,7 @@ from fastapi.openapi.utils import get_openapi
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 from starlette.middleware.cors import CORSMiddleware
+from starlette.routing import Route
 
 from services.gateway import problems
 from services.gateway.access.audit import AuditLog
@@ -18,6 +19,7 @@ from services.gateway.access.keys import Keys
 from services.gateway.access.scopes import show_scopes
 from services.gateway.backends import Backends
 from services.gateway.edge import Edge
+from services.gateway.mcp.door import McpDoor
 from services.gateway.routes import (
     agents,
     approvals,
@@ -31,6 +33,7 @@ from services.gateway.routes import (
     jobs,
     keys,
     models,
+    oauth,
     questions,
     runs,
     samples,
@@ -110,6 +113,9 @@ def create_api(backends: Backends, api_keys: Keys | None = None) -> FastAPI:
     ):
         app.include_router(module.router, dependencies=[Depends(authenticated)])
     app.include_router(health.router)
+    app.include_router(oauth.router)
+    app.state.mcp = McpDoor(app, settings, app.state.stream_shares, backends.closing)
+    app.router.routes.append(Route("/mcp", app.state.mcp, include_in_schema=False))
     app.include_router(console.console_router(console.load_assets(_files("console"))))
     app.include_router(samples.samples_router(samples.load_samples(_files("samples"))))
     problems.install(app)
@@ -121,14 +127,22 @@ def create_api(backends: Backends, api_keys: Keys | None = None) -> FastAPI:
         any_address=api_keys is not None,
         origins=settings.cors_origins,
     )
-    app.add_middleware(Entrance, door=door)
+    app.add_middleware(Entrance, door=door, public_url=settings.public_url)
     if settings.cors_origins:
         app.add_middleware(
             CORSMiddleware,
             allow_origins=settings.cors_origins,
             allow_methods=["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"],
-            allow_headers=["Authorization", "Content-Type", "Idempotency-Key", "Last-Event-ID", "traceparent"],
-            expose_headers=["Location", "Retry-After", "X-Run-Id", "X-Trace-Id"],
+            allow_headers=[
+                "Authorization",
+                "Content-Type",
+                "Idempotency-Key",
+                "Last-Event-ID",
+                "Mcp-Protocol-Version",
+                "Mcp-Session-Id",
+                "traceparent",
+            ],
+            expose_headers=["Location", "Mcp-Session-Id", "Retry-After", "X-Run-Id", "X-Trace-Id"],
         )
     app.add_middleware(Edge, audit=audit)
     app.openapi = lambda: _openapi(app)  # type: ignore[method-assign] # FastAPI's documented way to extend it

@@ -49,8 +49,10 @@ async def _serve(settings: GatewaySettings, door: socket.socket) -> None:
         if keys is not None:
             service.spawn(lasting("API keys", keys.run))
             service.report(keys.ring.troubles)
+        api = create_api(backends, keys)
+        await service.stack.enter_async_context(api.state.mcp.running())
         server = HttpServer(
-            create_api(backends, keys),
+            api,
             door,
             limits,
             grace_s=settings.drain_grace_s,

@@ -61,6 +61,20 @@ class GatewaySettings(MessageStoreSettings, LocalUserSettings, SigningServiceSet
     """Origins of other sites, comma-separated, whose pages may ask here: `https://app.example.com`. Scheme and host as the browser
     sends them, a port only where it is not the usual one. Empty: only the console, which is of this origin."""
 
+    public_url: str = Field(default="", pattern=r"^(https?://[^\s/]+)?$")
+    """Where clients reach the gateway, as `https://groundwork.example.com`: for addresses in answers of MCP and for its metadata.
+    Empty: under the name that the request has, by http."""
+
+    mcp_sessions_max: int = Field(default=1000, ge=1)
+    """Most sessions of MCP on this gateway at a time; one holds about 60 KB. Clients of the newest protocol need none."""
+
+    mcp_session_idle_s: float = Field(default=1800.0, gt=0)
+    """How long a session of MCP may be silent until it is ended, in seconds. A client then begins another one by itself."""
+
+    mcp_authorization_servers: Origins = ()
+    """Issuers, comma-separated, that give tokens for this gateway: told to MCP clients in its OAuth metadata. Empty: clients send
+    an API key."""
+
     auth: Literal["none", "api_keys"] = "none"
     """Who may come in. `none`: everybody who reaches the gateway, as the one local user with all scopes; on loopback only.
     `api_keys`: who shows an API key; the gateway then follows the keys in NATS."""

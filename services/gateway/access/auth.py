@@ -1,7 +1,8 @@
 """Who is asking. Decided once for each request, before anything of it is read but its head; OIDC will be a further way to a
 principal, here and nowhere else. Without keys every request is the one local user's.
 
-Everything below /v1 needs a caller. Health, the console's files and /openapi.json do not: they tell nothing about what is stored.
+Everything below /v1, and /mcp, needs a caller. Health, the console's files and /openapi.json do not: they tell nothing about what
+is stored.
 """
 
 from collections.abc import Awaitable, Callable
@@ -11,9 +12,9 @@ from typing import Protocol
 
 import structlog
 from opentelemetry import trace
-from starlette.datastructures import Headers
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import HTTPConnection
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from kit import deadline
 from kit.access.api_keys import ApiKey, ApiKeyInvalid, ApiKeyMalformed, ApiKeyMissing, ShownKey, read_shown
@@ -36,6 +37,7 @@ _LATEST_WITHIN_S = 5.0
 """Longest wait for the number of the newest change. Who shows an unknown key keeps a connection no longer than that."""
 _FIRST_KEYS_S = 10.0
 """Longest wait of a request for a gateway that has just started to know the keys: it is restarted without failing one."""
+MCP_PATH = "/mcp"
 _ADMISSION = "admission"
 _REFUSAL = "refusal"
 
@@ -147,9 +149,10 @@ class Entrance:
     """ASGI middleware: has the door look at each request that needs a caller, and acts as that caller until the answer, streamed or
     not, is out. A request that is refused is refused before its body is read, and whether or not its path leads anywhere."""
 
-    def __init__(self, app: ASGIApp, *, door: Door) -> None:
+    def __init__(self, app: ASGIApp, *, door: Door, public_url: str = "") -> None:
         self._app = app
         self._door = door
+        self._public_url = public_url
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if not is_request(scope) or not _needs_caller(scope["path"]):
@@ -160,7 +163,7 @@ class Entrance:
         except GroundworkError as error:
             note_refusal(scope, error)
             REFUSED_CALLERS.labels(error.reason).inc()
-            await refuse(error, scope, receive, send)
+            await refuse(error, scope, receive, _challenged(scope, send, self._public_url))
             return
         scope.setdefault("state", {})[_ADMISSION] = admission
         with use_principal(admission.principal), _log_context(admission):
@@ -219,7 +222,23 @@ def client_address(scope: Scope) -> str:
 
 
 def _needs_caller(path: str) -> bool:
-    return path == "/v1" or path.startswith("/v1/")
+    return path in {"/v1", MCP_PATH} or path.startswith("/v1/")
+
+
+def _challenged(scope: Scope, send: Send, public_url: str) -> Send:
+    """`send` that tells a client of MCP where it learns how to get in (RFC 9728, section 5.1)."""
+    if scope["path"] != MCP_PATH:
+        return send
+    base = public_url or f"{scope.get('scheme', 'http')}://{Headers(scope=scope).get('host', 'localhost')}"
+    metadata = f"{base}/.well-known/oauth-protected-resource/mcp"
+
+    async def challenging(message: Message) -> None:
+        if message["type"] == "http.response.start" and message["status"] == 401:
+            headers = MutableHeaders(raw=message["headers"])
+            headers["WWW-Authenticate"] = f'Bearer resource_metadata="{metadata}"'
+        await send(message)
+
+    return challenging
 
 
 _SHOW_ONE = (

@@ -28,6 +28,8 @@ from services.gateway.errors import (
 from services.gateway.serving.requests import SAFE_METHODS, is_request, method_of, refuse
 
 _OWN_SITE = frozenset({"same-origin", "none"})
+_MCP_PATH = "/mcp"
+"""Its streams are opened by GET, and the protocol wants their origin checked too."""
 _UPLOAD_PATH = ("v1", "collections", None, "documents")
 
 
@@ -61,7 +63,7 @@ class Guard:
             self._check_host(scope, headers)
             _check_path(scope)
             is_safe = method_of(scope) in SAFE_METHODS
-            if not is_safe:
+            if not is_safe or scope["path"] == _MCP_PATH:
                 self._check_origin(headers)
             _refuse_websocket(scope, headers)
             if not is_safe and not _is_upload(scope):

@@ -146,14 +146,21 @@ def act_as(client: httpx.AsyncClient, principal: Principal) -> None:
 
 @asynccontextmanager
 async def over_http(
-    settings: GatewaySettings, closing: asyncio.Event | None = None, *, clocks: Clocks | None = None
+    settings: GatewaySettings,
+    closing: asyncio.Event | None = None,
+    *,
+    clocks: Clocks | None = None,
+    mcp: bool = False,
 ) -> AsyncIterator[httpx.AsyncClient]:
+    """`mcp`: whether `/mcp` is served too, which takes a moment to build."""
     closing = closing or asyncio.Event()
     async with AsyncExitStack() as stack:
         backends = await open_backends(stack, settings, closing, closing)
         app = create_api(backends, await keys_of(stack, settings, clocks))
         door = bind(settings.host, settings.port)
         door.listen()  # so that a client may come before the server has begun
+        if mcp:
+            await stack.enter_async_context(app.state.mcp.running())
         server = HttpServer(app, door, connection_limits(settings), grace_s=1)
         serving = asyncio.create_task(server.serve(closing, closing))
         try:

@@ -1,0 +1,24 @@
+"""Where MCP clients learn how to get in: OAuth 2.0 Protected Resource Metadata (RFC 9728)."""
+
+from fastapi import APIRouter, Request
+
+from kit.access.principal import SCOPES
+from services.gateway.backends import Services
+from services.gateway.models import Json
+
+router = APIRouter(prefix="/.well-known/oauth-protected-resource", include_in_schema=False)
+
+
+@router.get("")
+@router.get("/mcp")
+async def protected_resource(request: Request, services: Services) -> Json:
+    """The resource, how a token is sent, and who gives one."""
+    settings = services.settings
+    base = settings.public_url or f"{request.url.scheme}://{request.headers.get('host', 'localhost')}"
+    return {
+        "resource": f"{base}/mcp",
+        "resource_name": "Groundwork",
+        "authorization_servers": list(settings.mcp_authorization_servers),
+        "bearer_methods_supported": ["header"],
+        "scopes_supported": sorted(SCOPES),
+    }
