@@ -12,12 +12,14 @@ from groundwork.tools.v1 import tools_pb2, tools_pb2_grpc
 
 from kit.access.principal import current_principal
 from kit.breaker import CircuitBreaker
+from kit.network.egress import EgressGuard, parse_networks
 from kit.process.service import Service
 from kit.rpc.channel import Channel
 from kit.stores.message_store import open_message_store
 from services.tools import toolbox
 from services.tools.adapters.call_store import KeyValueCallStore
 from services.tools.adapters.ingest import IngestDocuments
+from services.tools.adapters.mcp_servers import McpServer
 from services.tools.adapters.reranker import RerankerModels
 from services.tools.adapters.retriever import RetrieverPassages
 from services.tools.calling.calls import Calls
@@ -32,8 +34,10 @@ from services.tools.projects.searching import RecordSearch
 from services.tools.settings import ToolsSettings
 from services.tools.sources.chain import guarded
 from services.tools.sources.discovery import discover
-from services.tools.sources.limits import Turns
+from services.tools.sources.limits import Deadline, Turns
 from services.tools.sources.modules import module_source
+from services.tools.sources.remote import RemoteTools
+from services.tools.sources.remote_tools import RemotePolicy
 
 
 async def run(settings: ToolsSettings) -> None:
@@ -48,9 +52,11 @@ async def run(settings: ToolsSettings) -> None:
             Processes(settings.tools_processes),
             partial(_context, settings, services),
         )
+        remote = _remote_tools(settings)
+        service.spawn(remote.run())
         turns = Turns(settings.tools_calls_at_once, settings.tools_calls_waiting)
         source = guarded(
-            [modules],
+            [modules, Deadline(remote)],
             turns,
             allowed=settings.tools_allowed,
             need_approval=settings.tools_need_approval,
@@ -67,6 +73,18 @@ async def run(settings: ToolsSettings) -> None:
             tools_pb2.DESCRIPTOR.services_by_name["ToolsService"],
         )
         await service.serve()
+
+
+def _remote_tools(settings: ToolsSettings) -> RemoteTools:
+    guard = EgressGuard(parse_networks(settings.egress_allowed_networks))
+    servers = {
+        name: (
+            McpServer(name, server, guard),
+            RemotePolicy(server.approved, server.read_only, cached=server.cached, timeout_s=server.timeout_s),
+        )
+        for name, server in settings.tools_mcp_servers.items()
+    }
+    return RemoteTools(servers, every_s=settings.tools_mcp_list_every_s)
 
 
 async def _services(service: Service, settings: ToolsSettings) -> Services:

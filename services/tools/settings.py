@@ -2,11 +2,20 @@
 
 import re
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field, SecretStr, ValidationInfo, field_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SecretStr,
+    StringConstraints,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
-from kit.network.egress import parse_networks
+from kit.network.egress import parse_networks, place_of
 from kit.process.settings import Folders, HostNames, Identifier, LocalUserSettings, MessageStoreSettings
 from services.tools.outside.hosts import parse_host_patterns
 from services.tools.outside.mail_addresses import parse_sender
@@ -15,6 +24,49 @@ from services.tools.projects.records import load_records
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _HEADER_VALUE = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?")
 """Both as in RFC 9110, 5.1 and 5.5, in ASCII."""
+
+
+_SERVER_NAME = r"^[a-z][a-z0-9-]{0,23}$"
+
+
+class McpOAuth(BaseModel):
+    """Credentials of a client at the authorization server of an MCP server (client credentials grant)."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    issuer: str
+    client_id: str
+    client_secret: SecretStr
+    scope: str = ""
+
+
+class McpServerSettings(BaseModel):
+    """An MCP server whose tools agents may use."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    command: tuple[str, ...] = ()
+    """A program that speaks MCP over its standard input and output, with its arguments."""
+    env: dict[str, SecretStr] = Field(default_factory=dict)
+    """What the program's environment has besides PATH and the like."""
+    url: str = ""
+    """Address of a server over streamable HTTP, instead of a program."""
+    headers: dict[str, SecretStr] = Field(default_factory=dict)
+    oauth: McpOAuth | None = None
+    approved: dict[str, str] = Field(default_factory=dict)
+    read_only: tuple[str, ...] = ()
+    cached: bool = False
+    timeout_s: float = Field(default=20.0, gt=0, le=600)
+
+    @model_validator(mode="after")
+    def _is_reached_one_way(self) -> Self:
+        if bool(self.command) == bool(self.url):
+            raise ValueError("a server has either a `command` or a `url`")
+        if self.url:
+            place_of(self.url)
+        if self.command and (self.headers or self.oauth):
+            raise ValueError("headers and oauth are for a server with a `url`; a program is given `env`")
+        return self
 
 
 class ToolsSettings(MessageStoreSettings, LocalUserSettings):
@@ -86,9 +138,17 @@ class ToolsSettings(MessageStoreSettings, LocalUserSettings):
     tools_http_headers: dict[str, dict[str, SecretStr]] = Field(default_factory=dict)
     """Headers that are sent to hosts, as JSON: {"api.example.com": {"Authorization": "Bearer ..."}}. Each host is written as in
     tools_http_hosts, without a wildcard. Neither the model nor the person sees them."""
+    tools_mcp_servers: dict[Annotated[str, StringConstraints(pattern=_SERVER_NAME)], McpServerSettings] = Field(
+        default_factory=dict
+    )
+    """MCP servers whose tools agents may use as `server__tool`, as JSON: {"time": {"command": ["mcp-server-time"], "approved":
+    {"get_current_time": "<digest>"}, "read_only": ["get_current_time"]}}. Tools whose description is not approved are withheld;
+    the log has their digests (`mcp_tool_withheld`)."""
+    tools_mcp_list_every_s: float = Field(default=300.0, ge=1)
+    """How often an MCP server is asked which tools it has, in seconds."""
     egress_allowed_networks: str = ""
-    """Networks that are not public and may be connected to when a listed host leads there, in CIDR notation with commas between
-    them: `10.20.0.0/16`. None by default."""
+    """Networks that are not public and may be connected to when a listed host or an MCP server leads there, in CIDR notation with
+    commas between them: `10.20.0.0/16`. None by default."""
 
     @field_validator("tools_records_file")
     @classmethod

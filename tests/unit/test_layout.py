@@ -10,7 +10,8 @@ SERVICES = Path(__file__).resolve().parents[2] / "services"
 EDGES = {"adapters", "handlers.py", "app.py", "__main__.py", "settings.py", "metrics.py"}
 VENDORS = {
     "grpc", "google", "groundwork", "nats", "qdrant_edge", "qdrant_client", "tantivy", "elasticsearch", "onnxruntime",
-    "openvino", "tokenizers", "torch", "sentence_transformers", "openai", "httpx", "fastapi", "starlette", "uvicorn",
+    "openvino", "tokenizers", "torch", "sentence_transformers", "openai", "httpx", "httpx2", "mcp", "mcp_types", "fastapi",
+    "starlette", "uvicorn",
 }  # fmt: skip
 # The gateway and the supervisor have no core: all of the one is edge, all of the other is processes.
 CORES = ("orchestrator", "retriever", "reranker", "ingest", "memory", "tools")

@@ -1,0 +1,173 @@
+"""MCP servers, asked with the official client. A connection lives for one call or one list: a server keeps nothing of ours open,
+and what it does to one call it does to no other. It is offered no sampling, no elicitation and no roots."""
+
+import json
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx2
+from mcp import Client
+from mcp.client.auth import OAuthFlowError
+from mcp.client.auth.extensions.client_credentials import ClientCredentialsOAuthProvider
+from mcp.client.auth.oauth2 import TokenStorage
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
+from mcp.shared.exceptions import MCPError
+from mcp_types import CallToolResult, EmbeddedResource, ResourceLink, TextContent, TextResourceContents
+
+from kit.errors import GroundworkError
+from kit.network.egress import EgressGuard
+from services.tools.adapters.mcp_transports import MESSAGE_BYTES_MAX, guarded_client, program
+from services.tools.calling.bounds import shortened
+from services.tools.calling.progress import Tell
+from services.tools.errors import ServiceUnavailable, ToolBroke, ToolError
+from services.tools.models import ToolOutput
+from services.tools.settings import McpServerSettings
+from services.tools.sources.remote_tools import RemoteTool, digest_of
+
+TEXT_CHARACTERS_MAX = 40_000
+"""Of a result that is passed on: some ten thousand tokens, as of http_get."""
+_HIDDEN = "[hidden]"
+_PAGES_MAX = 10
+_TOLD_CHARACTERS_MAX = 200
+
+
+class McpServer:
+    """A RemoteServer behind its settings."""
+
+    def __init__(self, name: str, settings: McpServerSettings, guard: EgressGuard) -> None:
+        self._name = name
+        self._settings = settings
+        self._guard = guard
+        self._tokens = _Tokens()
+
+    async def tools(self) -> list[RemoteTool]:
+        async with self._connected() as client:
+            found, cursor = [], None
+            for _ in range(_PAGES_MAX):
+                page = await client.list_tools(cursor=cursor)
+                found += page.tools
+                if not (cursor := page.next_cursor):
+                    break
+        return [
+            RemoteTool(
+                tool.name,
+                tool.description or tool.title or "",
+                tool.input_schema,
+                digest_of(tool.model_dump(mode="json", by_alias=True, exclude_none=True)),
+            )
+            for tool in found
+        ]
+
+    async def call(self, name: str, arguments: Mapping[str, Any], tell: Tell) -> ToolOutput:
+        async def tell_on(progress: float, total: float | None, message: str | None) -> None:  # noqa: ARG001
+            if message:
+                await tell(self._hidden(shortened(message, _TOLD_CHARACTERS_MAX)))
+
+        async with self._connected() as client:
+            result = await client.call_tool(name, dict(arguments), progress_callback=tell_on)
+        text = self._hidden(_text(result))
+        if result.is_error:
+            raise ToolError(f"the server {self._name} refused: {shortened(text, 600) or 'without a word'}")
+        told: dict[str, Any] = {"server": self._name, "text": text[:TEXT_CHARACTERS_MAX]}
+        if len(text) > TEXT_CHARACTERS_MAX:
+            told["truncated"] = True
+        return ToolOutput(told, shortened(text, 200))
+
+    @asynccontextmanager
+    async def _connected(self) -> AsyncGenerator[Client, None]:
+        """Raises ServiceUnavailable before a connection is there, and ToolBroke when it breaks."""
+        is_there = False
+        try:
+            async with self._transport() as transport, Client(transport, cache=None) as client:
+                is_there = True
+                yield client
+        except* (
+            MCPError,
+            httpx2.HTTPError,
+            OSError,
+            OAuthFlowError,
+            GroundworkError,
+            RuntimeError,
+            ValueError,
+        ) as group:
+            why = self._hidden(shortened(str(_first(group)), 300))
+            kind = ToolBroke if is_there else ServiceUnavailable
+            raise kind(f"the server {self._name} cannot be used: {why or type(_first(group)).__name__}") from group
+
+    @asynccontextmanager
+    async def _transport(self) -> AsyncGenerator[Any, None]:
+        settings = self._settings
+        if settings.command:
+            environment = {name: value.get_secret_value() for name, value in settings.env.items()}
+            yield program(settings.command, environment)
+            return
+        headers = {name: value.get_secret_value() for name, value in settings.headers.items()}
+        async with guarded_client(self._guard, headers, settings.timeout_s, self._auth()) as http:
+            yield streamable_http_client(settings.url, http_client=http, max_sse_event_size=MESSAGE_BYTES_MAX)
+
+    def _auth(self) -> httpx2.Auth | None:
+        oauth = self._settings.oauth
+        if oauth is None:
+            return None
+        return ClientCredentialsOAuthProvider(
+            self._settings.url,
+            self._tokens,
+            oauth.client_id,
+            oauth.client_secret.get_secret_value(),
+            scope=oauth.scope or None,
+            issuer=oauth.issuer,
+        )
+
+    def _hidden(self, text: str) -> str:
+        """The text without the secrets that the server was sent, should it repeat them."""
+        settings = self._settings
+        secrets = [each.get_secret_value() for each in (*settings.env.values(), *settings.headers.values())]
+        for secret in [*secrets, *(each.split()[-1] for each in secrets if each.split())]:
+            if len(secret) >= 6:
+                text = text.replace(secret, _HIDDEN)
+        return text
+
+
+class _Tokens(TokenStorage):
+    """Tokens of one server, in memory: a restart asks for another."""
+
+    def __init__(self) -> None:
+        self._tokens: OAuthToken | None = None
+        self._client: OAuthClientInformationFull | None = None
+
+    async def get_tokens(self) -> OAuthToken | None:
+        return self._tokens
+
+    async def set_tokens(self, tokens: OAuthToken) -> None:
+        self._tokens = tokens
+
+    async def get_client_info(self) -> OAuthClientInformationFull | None:
+        return self._client
+
+    async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
+        self._client = client_info
+
+
+def _first(error: BaseException) -> BaseException:
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
+
+
+def _text(result: CallToolResult) -> str:
+    """The words of a result; what is no text is named and left out."""
+    parts = []
+    for block in result.content:
+        if isinstance(block, TextContent):
+            parts.append(block.text)
+        elif isinstance(block, EmbeddedResource) and isinstance(block.resource, TextResourceContents):
+            parts.append(block.resource.text)
+        elif isinstance(block, ResourceLink):
+            parts.append(f"[{block.name}]({block.uri})")
+        else:
+            parts.append(f"[{block.type}: left out]")
+    if not parts and result.structured_content is not None:
+        return json.dumps(result.structured_content, ensure_ascii=False)
+    return "\n".join(parts)
