@@ -20,6 +20,7 @@ from services.gateway.access.scopes import show_scopes
 from services.gateway.backends import Backends
 from services.gateway.edge import Edge
 from services.gateway.mcp.door import McpDoor
+from services.gateway.openai import routes as openai
 from services.gateway.routes import (
     agents,
     approvals,
@@ -103,6 +104,7 @@ def create_api(backends: Backends, api_keys: Keys | None = None) -> FastAPI:
         search,
         questions,
         chat,
+        openai,
         tools,
         agents,
         runs,

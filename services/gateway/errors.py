@@ -24,6 +24,18 @@ class UnknownMode(InvalidArgument):
     reason = "MODE_UNKNOWN"
 
 
+class UnsupportedParameter(InvalidArgument):
+    """A parameter of OpenAI's API asks for what is not offered here."""
+
+    reason = "UNSUPPORTED_PARAMETER"
+
+
+class ModelNotOffered(NotFound):
+    """A request in the shape of OpenAI's API names a model that is not offered."""
+
+    reason = "MODEL_NOT_OFFERED"
+
+
 class RunUnanswered(FailedPrecondition):
     """The run has no answer that a report could be made of: it has not ended, failed, or was forgotten."""
 

@@ -101,19 +101,29 @@ async def _on_groundwork_error(request: Request, error: Exception) -> JSONRespon
 
 async def _on_validation_error(_: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
-    found = [
-        {"field": _field(item["loc"]), "message": expectation(item), "type": item["type"]} for item in error.errors()
-    ]
-    if any(item["type"] == "json_invalid" for item in found):
-        cause = error.errors()[0].get("ctx", {}).get("error", "it cannot be read")
-        return problem_response(MalformedJson(f"the request body is not valid JSON: {cause}; send a JSON object"))
-    told = found[:_MOST_FIELDS_TOLD]
-    listed = "; ".join(f"{item['field']}: {item['message']}" for item in told)
-    more = f"; and {len(found) - len(told)} more" if len(found) > len(told) else ""
+    refusal = validation_error(error)
     return problem_response(
-        ValidationFailed(f"the request is not valid: {listed}{more}. Correct it as described in /openapi.json"),
-        {"errors": told},
+        refusal, {"errors": _wrong_fields(error)} if isinstance(refusal, ValidationFailed) else None
     )
+
+
+def validation_error(error: RequestValidationError) -> GroundworkError:
+    """What is wrong with a request, in words."""
+    if broken := [item for item in error.errors() if item["type"] == "json_invalid"]:
+        cause = broken[0].get("ctx", {}).get("error", "it cannot be read")
+        return MalformedJson(f"the request body is not valid JSON: {cause}; send a JSON object")
+    told = _wrong_fields(error)
+    listed = "; ".join(f"{item['field']}: {item['message']}" for item in told)
+    left_out = len(error.errors()) - len(told)
+    more = f"; and {left_out} more" if left_out else ""
+    return ValidationFailed(f"the request is not valid: {listed}{more}. Correct it as described in /openapi.json")
+
+
+def _wrong_fields(error: RequestValidationError) -> list[Json]:
+    return [
+        {"field": _field(item["loc"]), "message": expectation(item), "type": item["type"]}
+        for item in error.errors()[:_MOST_FIELDS_TOLD]
+    ]
 
 
 async def _on_http_exception(request: Request, error: Exception) -> JSONResponse:

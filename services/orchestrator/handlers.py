@@ -34,7 +34,15 @@ from services.orchestrator.adapters.tools import GrpcTools
 from services.orchestrator.agent import Agent
 from services.orchestrator.errors import InvalidRequest, RunNotFound
 from services.orchestrator.log.events import RunMode
-from services.orchestrator.models import BroughtName, ResearchOptions, RunKey, RunRecord, RunRequest, ToolSelection
+from services.orchestrator.models import (
+    BroughtName,
+    ResearchOptions,
+    RunKey,
+    RunRecord,
+    RunRequest,
+    ToolSelection,
+    Turn,
+)
 from services.orchestrator.modes.mode import Mode
 from services.orchestrator.modes.serving import Modes, listed
 from services.orchestrator.runs.approvals import PendingApproval
@@ -236,6 +244,7 @@ def _request(message: pb.StartRunRequest, modes: Modes) -> RunRequest:
         memory=message.memory,
         research=read(message.research, ResearchOptions) if message.HasField("research") else None,
         verify=message.verify,
+        history=tuple(Turn(each.role, each.text) for each in message.history),
     )
 
 

@@ -119,6 +119,8 @@ class RunRequest:
     """Of a research run; None means its defaults."""
     verify: str = ""
     """The value of a Verify; empty means as set."""
+    history: Sequence["Turn"] = ()
+    """What was said before, where the client keeps the conversation; empty means what the thread holds."""
 
 
 @dataclass(frozen=True)

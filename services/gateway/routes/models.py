@@ -1,12 +1,15 @@
 """Language models: what each operation asks, and changing that while everything runs."""
 
+import asyncio
+
 from fastapi import APIRouter
 from groundwork.orchestrator.v1 import orchestrator_pb2 as pb
 
 from services.gateway.access.scopes import NEEDS_OPERATOR, NEEDS_QUERY
 from services.gateway.backends import Backends, Services
 from services.gateway.encoding import encode
-from services.gateway.schemas.models import ModelChoice, Models, OperationModels, OperationPath
+from services.gateway.openai.asking import model_names
+from services.gateway.schemas.models import ModelChoice, Models, OfferedModel, OperationModels, OperationPath
 from services.gateway.schemas.problem import problems
 
 router = APIRouter(prefix="/v1/models", tags=["models"])
@@ -14,9 +17,14 @@ router = APIRouter(prefix="/v1/models", tags=["models"])
 
 @router.get("", dependencies=[NEEDS_QUERY], responses=problems())
 async def get_models(services: Services) -> Models:
-    """What each operation asks, and what there is."""
-    answer = await services.orchestrator.GetModels(pb.GetModelsRequest(), timeout=services.settings.rpc_timeout_s)
-    return Models.model_validate(encode(answer))
+    """What each operation asks, and what there is; and in `data`, for clients of OpenAI's API, the models that they may name."""
+    timeout_s = services.settings.rpc_timeout_s
+    answer, agents = await asyncio.gather(
+        services.orchestrator.GetModels(pb.GetModelsRequest(), timeout=timeout_s),
+        services.orchestrator.ListAgents(pb.ListAgentsRequest(), timeout=timeout_s),
+    )
+    offered = [OfferedModel(id=name) for name in model_names([each.name for each in agents.agents])]
+    return Models.model_validate({**encode(answer), "data": offered})
 
 
 @router.put("/{operation}", dependencies=[NEEDS_OPERATOR], responses=problems(412, 413, 415))

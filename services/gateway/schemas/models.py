@@ -46,8 +46,20 @@ class ModelProvider(BaseModel):
     )
 
 
+class OfferedModel(BaseModel):
+    """A model that a request to /v1/chat/completions or /v1/responses may name, in OpenAI's shape."""
+
+    id: str = Field(description="`groundwork`, `groundwork/<agent>` or `groundwork/research`.")
+    object: Literal["model"] = Field(default="model", description="What it is.")
+    created: int = Field(default=0, description="Always 0.")
+    owned_by: str = Field(default="groundwork", description="Always `groundwork`.")
+
+
 class Models(BaseModel):
     """What each operation asks, and what there is."""
+
+    object: Literal["list"] = Field(default="list", description="For clients of OpenAI's API.")
+    data: list[OfferedModel] = Field(default_factory=list, description="The models that such clients may name.")
 
     operations: list[OperationModels] = Field(description="Empty where there is no model: answers are extractive.")
     providers: list[ModelProvider] = Field(description="In the order of the settings.")

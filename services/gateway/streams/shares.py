@@ -58,6 +58,15 @@ async def _place_unless_json(
         yield
 
 
+async def _place_if_asked(
+    request: Request, principal: Annotated[Principal, Depends(authenticated)]
+) -> AsyncIterator[None]:
+    body = await request.json()
+    is_streamed = isinstance(body, dict) and body.get("stream") is True
+    with _shares(request).place(principal.tenant_id) if is_streamed else nullcontext():
+        yield
+
+
 def wants_stream(headers: Mapping[str, str]) -> bool:
     """Whether the client names event streams among what it accepts."""
     return EVENT_STREAM in headers.get("accept", "").lower()
@@ -81,3 +90,6 @@ STREAM_PLACE_IF_STREAMED: Any = Depends(_place_if_streamed)
 
 STREAM_PLACE_UNLESS_JSON: Any = Depends(_place_unless_json)
 """The same for a route that streams to all but those who ask for JSON."""
+
+STREAM_PLACE_IF_ASKED: Any = Depends(_place_if_asked)
+"""The same for a route that streams where its body says `"stream": true`."""

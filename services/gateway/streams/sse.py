@@ -69,7 +69,9 @@ class EventStream(Response):
         ping_interval_s: float,
         closing: asyncio.Event,
         headers: Mapping[str, str] | None = None,
+        is_resumable: bool = True,
     ) -> None:
+        """Where a stream cannot be resumed the client is not told when to try: clients of other APIs take that for an event."""
         # A stream must never be stored or held back by a proxy.
         no_store = {"Cache-Control": "no-cache, no-store", "X-Accel-Buffering": "no"}
         super().__init__(None, headers={**no_store, **(headers or {})})
@@ -77,6 +79,7 @@ class EventStream(Response):
         self._events = events
         self._ping_interval_s = ping_interval_s
         self._closing = closing
+        self._is_resumable = is_resumable
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
@@ -97,7 +100,8 @@ class EventStream(Response):
                 await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def _pump(self, queue: asyncio.Queue[bytes | None]) -> None:
-        await queue.put(_RETRY)
+        if self._is_resumable:
+            await queue.put(_RETRY)
         try:
             async with aclosing(self._events) as events:  # type: ignore[type-var] # streams are async generators
                 async for event in events:

@@ -29,15 +29,21 @@ def policy(services: Backends) -> ReattachPolicy:
 
 async def run_stream(events: AsyncIterator[RunEvent], services: Backends) -> EventStream:
     """The answer to a question as events. Waits for the first, so that a run that cannot start is an HTTP error."""
-    first = await anext(events, None)
-    if first is None:
-        raise Internal("the orchestrator ended the run's stream before its first event; ask again")
+    first = await first_event(events)
     return EventStream(
         told(first, events),
         ping_interval_s=services.settings.ping_interval_s,
         closing=services.closing,
         headers={"X-Run-Id": first.run_id},
     )
+
+
+async def first_event(events: AsyncIterator[RunEvent]) -> RunEvent:
+    """The first event of a run. Raises why the run cannot start."""
+    first = await anext(events, None)
+    if first is None:
+        raise Internal("the orchestrator ended the run's stream before its first event; ask again")
+    return first
 
 
 async def told(first: RunEvent, events: AsyncIterator[RunEvent]) -> AsyncIterator[ServerSentEvent]:

@@ -30,6 +30,8 @@ class Threads:
 
     async def history(self, run: Run, record: RunRecord, *, for_model: bool) -> Sequence[Turn]:
         """Turns before this one; none for runs without a thread, and none, said so, when memory does not answer."""
+        if record.request.history:
+            return record.request.history[-self._turns :]
         thread_id = record.request.thread_id
         if not thread_id:
             return ()

@@ -20,6 +20,7 @@ from services.orchestrator.verification.verdicts import Verify
 _MAX_QUESTION_CHARS = 8_000
 _MAX_COLLECTIONS = 64
 _MAX_DOCUMENTS = 1_000
+_MAX_HISTORY, _MAX_HISTORY_CHARACTERS = 100, 100_000
 _MAX_TOOLS = 200
 _MEMORY_MODES = ("", "auto")
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_=-]{0,127}")
@@ -45,6 +46,7 @@ def check(request: RunRequest, modes: Modes) -> None:
     if request.top_k > _MAX_TOP_K:
         raise InvalidRequest(f"top_k is {request.top_k}; at most {_MAX_TOP_K} passages are read", field="top_k")
     _check_budgets(request.budgets)
+    _check_history(request)
     _check_taken(request, mode, modes)
     modes.agents.check(request.agent)
     _check_research(request.research, mode)
@@ -55,6 +57,24 @@ def _check_budgets(budgets: Budgets) -> None:
         name, value = field.name.removesuffix("_s"), getattr(budgets, field.name)
         if not 0 <= value < math.inf:
             raise InvalidRequest(f"budgets.{name} is {value}; give a number above 0, or leave it out", field="budgets")
+
+
+def _check_history(request: RunRequest) -> None:
+    if request.history and request.thread_id:
+        raise InvalidRequest("history and thread_id are both given; use one of them", field="history")
+    if len(request.history) > _MAX_HISTORY:
+        raise InvalidRequest(
+            f"history has {len(request.history)} messages; give the last {_MAX_HISTORY}", field="history"
+        )
+    for turn in request.history:
+        if turn.role not in ("user", "assistant"):
+            raise InvalidRequest(
+                f"a message of history is by {turn.role[:40]!r}; use user or assistant", field="history"
+            )
+        if len(turn.text) > _MAX_HISTORY_CHARACTERS:
+            raise InvalidRequest(
+                f"a message of history has over {_MAX_HISTORY_CHARACTERS} characters; shorten it", field="history"
+            )
 
 
 def _check_taken(request: RunRequest, mode: Mode, modes: Modes) -> None:

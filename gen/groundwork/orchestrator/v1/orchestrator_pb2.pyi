@@ -380,6 +380,7 @@ class StartRunRequest(_message.Message):
     TOOLS_FIELD_NUMBER: _builtins.int
     MEMORY_FIELD_NUMBER: _builtins.int
     VERIFY_FIELD_NUMBER: _builtins.int
+    HISTORY_FIELD_NUMBER: _builtins.int
     RESEARCH_FIELD_NUMBER: _builtins.int
     mode: Global___RunMode.ValueType
     """Pipeline."""
@@ -425,6 +426,12 @@ class StartRunRequest(_message.Message):
         """Tools that the run may use. Absent: all that the tenant may."""
 
     @_builtins.property
+    def history(self) -> _containers.RepeatedCompositeFieldContainer[Global___HistoryMessage]:
+        """What was said before, oldest first, for a client that keeps the conversation itself. At most 100 messages. Empty: what the thread
+        holds. Not together with thread_id.
+        """
+
+    @_builtins.property
     def research(self) -> Global___ResearchOptions:
         """How a research run goes about it. Only for RUN_MODE_AGENT."""
 
@@ -444,15 +451,42 @@ class StartRunRequest(_message.Message):
         tools: Global___ToolSelection | None = ...,
         memory: _builtins.str = ...,
         verify: _builtins.str = ...,
+        history: _abc.Iterable[Global___HistoryMessage] | None = ...,
         research: Global___ResearchOptions | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["budgets", b"budgets", "model_credentials", b"model_credentials", "research", b"research", "tools", b"tools"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "budgets", b"budgets", "collection_ids", b"collection_ids", "document_ids", b"document_ids", "idempotency_key", b"idempotency_key", "memory", b"memory", "mode", b"mode", "model_credentials", b"model_credentials", "question", b"question", "research", b"research", "thread_id", b"thread_id", "tools", b"tools", "top_k", b"top_k", "verify", b"verify"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "budgets", b"budgets", "collection_ids", b"collection_ids", "document_ids", b"document_ids", "history", b"history", "idempotency_key", b"idempotency_key", "memory", b"memory", "mode", b"mode", "model_credentials", b"model_credentials", "question", b"question", "research", b"research", "thread_id", b"thread_id", "tools", b"tools", "top_k", b"top_k", "verify", b"verify"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___StartRunRequest: _TypeAlias = StartRunRequest  # noqa: Y015
+
+@_typing.final
+class HistoryMessage(_message.Message):
+    """One message that was said before."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ROLE_FIELD_NUMBER: _builtins.int
+    TEXT_FIELD_NUMBER: _builtins.int
+    role: _builtins.str
+    """"user" or "assistant"."""
+    text: _builtins.str
+    """Its words, at most 100 000 characters."""
+    def __init__(
+        self,
+        *,
+        role: _builtins.str = ...,
+        text: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["role", b"role", "text", b"text"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___HistoryMessage: _TypeAlias = HistoryMessage  # noqa: Y015
 
 @_typing.final
 class ResearchOptions(_message.Message):

@@ -1,0 +1,72 @@
+"""Citations as OpenAI's clients know them: annotations of the text, with what Groundwork knows besides."""
+
+import re
+from collections.abc import Mapping
+
+from kit.vocabulary.run_fold import RunFold
+from services.gateway.models import Json
+
+_MARK = re.compile(r"\[(\d{1,4})\]")
+_TITLE_CHARACTERS = 200
+_GROUNDS = (
+    "number",
+    "document_id",
+    "chunk_id",
+    "page",
+    "text",
+    "quote_start",
+    "quote_end",
+    "bounding_boxes",
+    "heading_path",
+)
+
+
+def url_citations(text: str, run: RunFold) -> list[Json]:
+    """Annotations of a chat completion: one a mark, `start_index` and `end_index` in characters (code points) of the text."""
+    return [
+        {
+            "type": "url_citation",
+            "url_citation": {
+                "start_index": start,
+                "end_index": end,
+                "title": citation["document_name"][:_TITLE_CHARACTERS],
+                "url": _address(citation),
+            },
+            "groundwork": _grounds(citation, start, run),
+        }
+        for start, end, citation in _marks(text, run)
+    ]
+
+
+def file_citations(text: str, run: RunFold) -> list[Json]:
+    """Annotations of a response: one a mark, `index` where the mark stands in the text."""
+    return [
+        {
+            "type": "file_citation",
+            "index": start,
+            "file_id": citation["document_id"] or "",
+            "filename": citation["document_name"],
+            "groundwork": {**_grounds(citation, start, run), "url": _address(citation)},
+        }
+        for start, _, citation in _marks(text, run)
+    ]
+
+
+def _marks(text: str, run: RunFold) -> list[tuple[int, int, Json]]:
+    cited: Mapping[int, Json] = {each["number"]: each for each in (run.answer or {}).get("citations", ())}
+    found = ((match.start(), match.end(), cited.get(int(match[1]))) for match in _MARK.finditer(text))
+    return [(start, end, citation) for start, end, citation in found if citation is not None]
+
+
+def _address(citation: Json) -> str:
+    """Where the document is, relative to this server."""
+    page = f"#page={citation['page']}" if citation["page"] else ""
+    return f"/v1/documents/{citation['document_id']}{page}"
+
+
+def _grounds(citation: Json, mark: int, run: RunFold) -> Json:
+    """The passage, its place and the verdict on its claim, which OpenAI's shapes have no members for."""
+    sentences = (run.verification or {}).get("sentences", ())
+    judged = [each for each in sentences if each["end"] <= mark and citation["number"] in each["citations"]]
+    known = {name: citation.get(name) for name in _GROUNDS}
+    return {**known, "verdict": max(judged, key=lambda each: each["end"])["verdict"] if judged else None}
