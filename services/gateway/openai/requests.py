@@ -1,4 +1,4 @@
-"""Requests in the shape of OpenAI's API, and what becomes of each parameter: honoured, refused with a reason, or ignored and named."""
+"""Requests in the shape of OpenAI's API. Each parameter is honoured, refused with a reason, or ignored and named."""
 
 from typing import Annotated, Any, Literal
 

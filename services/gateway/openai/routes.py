@@ -53,8 +53,9 @@ async def create_chat_completion(
 async def create_response(
     request: ResponsesRequest, services: Services, idempotency_key: IdempotencyKey = None
 ) -> Response:
-    """OpenAI's responses over the caller's documents: `vector_store_ids` of the tool `file_search` are ids of collections. Citations
-    are `file_citation` annotations. Errors have OpenAI's shape. Members that change nothing are named in X-Groundwork-Ignored."""
+    """OpenAI's responses over the caller's documents: `vector_store_ids` of the tool `file_search` are ids of collections. The
+    citations are `file_citation` annotations. Errors have OpenAI's shape. Members that change nothing are named in
+    X-Groundwork-Ignored."""
     events = await _events(request.as_chat(), services, idempotency_key or "")
     if not request.stream:
         run = await fold_events(events)

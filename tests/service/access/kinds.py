@@ -10,6 +10,7 @@ from kit.testing.harness import USER_SCOPES
 BY_NAME = {
     "collection_id": "collection",
     "collection_ids": "collection",
+    "vector_store_ids": "collection",
     "id": "collection",  # of a new one
     "document_id": "document",
     "document_ids": "document",
@@ -87,6 +88,8 @@ NO_IDS = frozenset(
             "author",
             "date",
         ),
+        # Of OpenAI's API.
+        *("role", "type", "content", "input", "reasoning_effort"),
         # Of what a run has made: an artefact's id names it within its run.
         *("artefact_id", "kind", "path", "outline", "body"),
         *("embedding_model", "vectors", "embedded_text", "texts", "passages", "query_text"),
