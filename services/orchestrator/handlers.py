@@ -36,12 +36,12 @@ from services.orchestrator.errors import InvalidRequest, RunNotFound
 from services.orchestrator.log.events import RunMode
 from services.orchestrator.models import (
     BroughtName,
+    HistoryMessage,
     ResearchOptions,
     RunKey,
     RunRecord,
     RunRequest,
     ToolSelection,
-    Turn,
 )
 from services.orchestrator.modes.mode import Mode
 from services.orchestrator.modes.serving import Modes, listed
@@ -244,7 +244,7 @@ def _request(message: pb.StartRunRequest, modes: Modes) -> RunRequest:
         memory=message.memory,
         research=read(message.research, ResearchOptions) if message.HasField("research") else None,
         verify=message.verify,
-        history=tuple(Turn(each.role, each.text) for each in message.history),
+        history=tuple(HistoryMessage(each.role, each.text) for each in message.history),
     )
 
 

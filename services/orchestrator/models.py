@@ -99,6 +99,15 @@ class ResearchOptions:
 
 
 @dataclass(frozen=True)
+class HistoryMessage:
+    """One message that was said before."""
+
+    role: str
+    """`user` or `assistant`."""
+    text: str
+
+
+@dataclass(frozen=True)
 class RunRequest:
     """What was asked."""
 
@@ -119,7 +128,7 @@ class RunRequest:
     """Of a research run; None means its defaults."""
     verify: str = ""
     """The value of a Verify; empty means as set."""
-    history: Sequence["Turn"] = ()
+    history: Sequence[HistoryMessage] = ()
     """What was said before, where the client keeps the conversation; empty means what the thread holds."""
 
 

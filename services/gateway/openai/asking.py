@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from groundwork.orchestrator.v1 import orchestrator_pb2 as pb
 
 from services.gateway.errors import ModelNotOffered, UnsupportedParameter
-from services.gateway.openai.requests import MOST_HISTORY, ChatCompletionRequest, ChatMessage
+from services.gateway.openai.requests import MOST_HISTORY, MOST_HISTORY_CHARACTERS, ChatCompletionRequest, ChatMessage
 
 MODEL = "groundwork"
 RESEARCH = "research"
@@ -60,5 +60,17 @@ def _conversation(messages: Sequence[ChatMessage]) -> tuple[list[pb.HistoryMessa
             "the last message is not the user's, or says nothing; end `messages` with what is to be answered",
             field="messages",
         )
-    before = [pb.HistoryMessage(role=role, text=text) for role, text in spoken[-1 - MOST_HISTORY : -1] if text.strip()]
-    return before, spoken[-1][1]
+    return _latest(spoken[:-1]), spoken[-1][1]
+
+
+def _latest(spoken: Sequence[tuple[str, str]]) -> list[pb.HistoryMessage]:
+    """The last messages that fit, oldest first."""
+    latest: list[pb.HistoryMessage] = []
+    characters = 0
+    for role, text in reversed(spoken[-MOST_HISTORY:]):
+        characters += len(text)
+        if characters > MOST_HISTORY_CHARACTERS:
+            break
+        if text.strip():
+            latest.append(pb.HistoryMessage(role=role, text=text))
+    return latest[::-1]

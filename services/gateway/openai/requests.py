@@ -8,8 +8,8 @@ from services.gateway.errors import UnsupportedParameter
 from services.gateway.schemas.fields import WHOLE, CollectionId, ThreadId
 from services.gateway.schemas.runs import VERIFY, Verify
 
-MOST_HISTORY = 100
-"""Messages before the last one that are read."""
+MOST_HISTORY, MOST_HISTORY_CHARACTERS = 100, 100_000
+"""Messages before the last one that are read, the latest of them."""
 
 _ANSWER_TOKENS = Annotated[int, Field(ge=1, le=1_000_000), WHOLE]
 

@@ -31,7 +31,8 @@ class Threads:
     async def history(self, run: Run, record: RunRecord, *, for_model: bool) -> Sequence[Turn]:
         """Turns before this one; none for runs without a thread, and none, said so, when memory does not answer."""
         if record.request.history:
-            return record.request.history[-self._turns :]
+            given = record.request.history[max(0, len(record.request.history) - self._turns) :]
+            return [Turn(each.role, each.text) for each in given]
         thread_id = record.request.thread_id
         if not thread_id:
             return ()

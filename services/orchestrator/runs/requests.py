@@ -66,15 +66,15 @@ def _check_history(request: RunRequest) -> None:
         raise InvalidRequest(
             f"history has {len(request.history)} messages; give the last {_MAX_HISTORY}", field="history"
         )
-    for turn in request.history:
-        if turn.role not in ("user", "assistant"):
+    for message in request.history:
+        if message.role not in ("user", "assistant"):
             raise InvalidRequest(
-                f"a message of history is by {turn.role[:40]!r}; use user or assistant", field="history"
+                f"a message of history is by {message.role[:40]!r}; use user or assistant", field="history"
             )
-        if len(turn.text) > _MAX_HISTORY_CHARACTERS:
-            raise InvalidRequest(
-                f"a message of history has over {_MAX_HISTORY_CHARACTERS} characters; shorten it", field="history"
-            )
+    if sum(len(message.text) for message in request.history) > _MAX_HISTORY_CHARACTERS:
+        raise InvalidRequest(
+            f"history has over {_MAX_HISTORY_CHARACTERS} characters; give its last messages", field="history"
+        )
 
 
 def _check_taken(request: RunRequest, mode: Mode, modes: Modes) -> None:

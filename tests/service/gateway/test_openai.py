@@ -148,6 +148,14 @@ async def test_failed_run_ends_its_stream_in_an_error(api: AsyncOpenAI, world: W
         [each async for each in stream]
 
 
+async def test_only_the_latest_messages_that_fit_are_handed_on(client: httpx.AsyncClient, world: World) -> None:
+    said = [{"role": role, "content": f"{n}{'x' * 30_000}"} for n in range(4) for role in ("user", "assistant")]
+    body = {"model": "groundwork", "messages": [*said, {"role": "user", "content": "And then?"}]}
+    await client.post("/v1/chat/completions", json=body)
+    (request,) = world.orchestrator.requests
+    assert [each.text[0] for each in request.history] == ["2", "3", "3"]
+
+
 async def test_what_changes_nothing_is_named(client: httpx.AsyncClient) -> None:
     body = {"model": "groundwork", "messages": ASKED, "temperature": 0.2, "logit_bias": {}, "user": "ann"}
     answer = await client.post("/v1/chat/completions", json=body)

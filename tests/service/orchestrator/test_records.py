@@ -22,14 +22,24 @@ from services.orchestrator.log.events import (
     SupportStatus,
     Usage,
 )
-from services.orchestrator.models import Outcome, RunKey, RunRecord, RunRequest
+from services.orchestrator.models import HistoryMessage, Outcome, RunKey, RunRecord, RunRequest
 from services.orchestrator.runs.forgetting import CUT_OFF_AFTER, SETTLE
 from tests.service.orchestrator.conftest import ANN, QUESTION, Orchestrator, collect, now, without_ids
 from tests.service.orchestrator.test_runs import GatedModel, until
 
 Start = Callable[..., Awaitable[Orchestrator]]
 KEY = RunKey("acme", "a" * 32)
-REQUEST = RunRequest(RunMode.GROUNDED, "When?", ("c1", "c2"), "t1", "auto", ("d1",), Budgets(2.5, 100), 7)
+REQUEST = RunRequest(
+    RunMode.GROUNDED,
+    "When?",
+    ("c1", "c2"),
+    "t1",
+    "auto",
+    ("d1",),
+    Budgets(2.5, 100),
+    7,
+    history=(HistoryMessage("user", "Hi"),),
+)
 ANSWER = Answer(
     "It was built in 1889. [1]",
     (Citation(1, "d1", "tower.txt", "c1", 3, "The tower was built in 1889.", 4, 9, heading_path=("History",)),),

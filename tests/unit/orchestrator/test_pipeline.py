@@ -1,5 +1,6 @@
 """The steps of a run against fakes: what is written, in which order, and how each failure shows."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -31,7 +32,7 @@ from services.orchestrator.log.events import (
     Verification,
 )
 from services.orchestrator.log.journal import Journal
-from services.orchestrator.models import Dependent, RunKey, RunRecord, RunRequest, Turn
+from services.orchestrator.models import Dependent, HistoryMessage, RunKey, RunRecord, RunRequest, Turn
 from services.orchestrator.steps.usage import Metered
 from tests.unit.orchestrator.fakes import (
     EVIDENCE,
@@ -63,11 +64,17 @@ class Stage:
         self.sources = FakeSources()
         self.model = model
 
-    async def run(self, question: str = QUESTION, mode: RunMode = RunMode.QA, thread_id: str = "") -> list[Payload]:
+    async def run(
+        self,
+        question: str = QUESTION,
+        mode: RunMode = RunMode.QA,
+        thread_id: str = "",
+        history: Sequence[HistoryMessage] = (),
+    ) -> list[Payload]:
         generator = Generator(Metered(self.model)) if self.model else None
         drafter = Drafter(FakeScorer(), generator)
         services = mode_services(drafter, searcher=self.searcher, memory=self.memory, sources=self.sources)
-        request = RunRequest(mode, question, ("default",), thread_id=thread_id)
+        request = RunRequest(mode, question, ("default",), thread_id=thread_id, history=history)
         journal = await Journal.open(KEY, self.log, now)
         await document_modes(services).run(RunRecord(KEY, "ann", request, RunStatus.RUNNING, AT), journal)
         return [event.payload for event in self.log.events[KEY]]
@@ -188,6 +195,14 @@ async def test_model_sees_sources_as_numbered_data_and_history() -> None:
     assert [message.role for message in prompt] == ["system", "user", "assistant", "user"]
     assert "[1] (tower.txt)" in prompt[-1].content
     assert prompt[-1].content.endswith(QUESTION)
+
+
+async def test_model_sees_what_the_client_says_was_said_before() -> None:
+    model = FakeModel(["The tower was built in 1889. [1]"])
+    said = [HistoryMessage("user", "hello"), HistoryMessage("assistant", "hi")]
+    await Stage(model).run(mode=RunMode.GROUNDED, history=said)
+    (prompt,) = model.prompts
+    assert [message.content for message in prompt[1:3]] == ["hello", "hi"]
 
 
 async def test_invented_citation_is_removed_and_said_so() -> None:

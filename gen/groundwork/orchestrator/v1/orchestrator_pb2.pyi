@@ -427,8 +427,8 @@ class StartRunRequest(_message.Message):
 
     @_builtins.property
     def history(self) -> _containers.RepeatedCompositeFieldContainer[Global___HistoryMessage]:
-        """What was said before, oldest first, for a client that keeps the conversation itself. At most 100 messages. Empty: what the thread
-        holds. Not together with thread_id.
+        """What was said before, oldest first, for a client that keeps the conversation itself. At most 100 messages and
+        100 000 characters. Empty: what the thread holds. Not together with thread_id.
         """
 
     @_builtins.property
@@ -473,7 +473,7 @@ class HistoryMessage(_message.Message):
     role: _builtins.str
     """"user" or "assistant"."""
     text: _builtins.str
-    """Its words, at most 100 000 characters."""
+    """Its words."""
     def __init__(
         self,
         *,
