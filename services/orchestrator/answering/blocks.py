@@ -3,11 +3,13 @@ what is wrong with it."""
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from functools import partial
+from itertools import islice
 from typing import Any
 
+import json_repair
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import best_match
 
@@ -30,6 +32,7 @@ from services.orchestrator.prompts import rules
 from services.orchestrator.prompts.messages import compose
 
 _MARK = re.compile(r"\s?\[(\d{1,9})\]")
+_FENCE = re.compile(r"```[A-Za-z]*\s*\n?(.*?)```", re.DOTALL)
 _MOST_BEGINNINGS = 50
 """Braces at which an object is looked for."""
 _TRIES = 2
@@ -91,18 +94,44 @@ async def _written(model: LanguageModel, request: Request, listener: Listener) -
 
 
 def read_object(text: str) -> Mapping[str, Any] | None:
-    """The first JSON object in a text, which may have words or a fence around it."""
-    decoder = json.JSONDecoder()
-    for number, match in enumerate(re.finditer(r"\{", text)):
-        if number == _MOST_BEGINNINGS:
-            break
-        try:
-            found, _ = decoder.raw_decode(text, match.start())
-        except (ValueError, RecursionError):
-            continue
-        if isinstance(found, dict):
+    """The JSON object in a text: the text itself, what stands in a fence, what braces enclose; else the first of these that can be
+    repaired (a missing comma, a cut end)."""
+    candidates = [text.strip(), *_FENCE.findall(text), *_enclosed(text)]
+    for candidate in candidates:
+        if (found := _object(candidate)) is not None:
+            return found
+    for candidate in candidates:
+        begins = candidate.find("{")
+        if begins >= 0 and (found := _repaired(candidate[begins:])) is not None:
             return found
     return None
+
+
+def _object(text: str) -> Mapping[str, Any] | None:
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _enclosed(text: str) -> Iterator[str]:
+    """What begins with a brace and is a JSON object as far as it goes."""
+    decoder = json.JSONDecoder()
+    for match in islice(re.finditer(r"\{", text), _MOST_BEGINNINGS):
+        try:
+            _, end = decoder.raw_decode(text, match.start())
+        except (ValueError, RecursionError):
+            continue
+        yield text[match.start() : end]
+
+
+def _repaired(text: str) -> Mapping[str, Any] | None:
+    try:
+        found = json_repair.loads(text, skip_json_loads=True)
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) and found else None
 
 
 def violation(block: Mapping[str, Any], schema: Mapping[str, Any]) -> str:

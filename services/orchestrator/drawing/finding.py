@@ -1,0 +1,288 @@
+"""What can be drawn without a model: rows of tables, dated sentences, headings, and numbered steps."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from kit.language.cues import is_year
+from kit.language.sentences import UnitKind, split_units
+from kit.language.terms import tokens
+from kit.temporal.calendar import Moment
+from kit.temporal.reading import read_periods
+from services.orchestrator.drawing.forms import CHARTS, Form
+from services.orchestrator.drawing.parts import lines
+from services.orchestrator.log.events import Evidence
+from services.orchestrator.quizzes.numbers import read_number
+from services.orchestrator.without_model.rows import fields, is_row
+
+Filled = Mapping[str, Any]
+_MOST_ROWS, _MOST_COLUMNS, _MOST_BARS, _MOST_EVENTS, _MOST_NODES, _MOST_SERIES = 30, 6, 20, 20, 24, 4
+_LONGEST_EVENT = 200
+_LONGEST_STEP = 120
+_STEP = re.compile(r"^\s*(?:step\s+)?\(?(\d{1,2})[.):]\s+(.{3,})$", re.IGNORECASE)
+_READ_AT = Moment(datetime(2000, 1, 1, tzinfo=UTC))
+"""Only times that name their year are read: what they are relative to does not matter."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of a table."""
+
+    source: int
+    heading: str
+    """Name of the column of its first cell."""
+    name: str
+    cells: Mapping[str, str]
+
+
+def find(form: Form, question: str, evidence: Sequence[Evidence]) -> Filled | None:
+    """What a model would have filled in; None where the passages have nothing of that form."""
+    asked = {token.stem for token in tokens(question) if not token.is_stopword}
+    if form in CHARTS:
+        return _points(form, asked, evidence)
+    if form is Form.TABLE:
+        return _table(asked, evidence)
+    if form is Form.TIMELINE:
+        return _events(evidence)
+    if form is Form.MIND_MAP:
+        return _headings(evidence)
+    if form is Form.FLOW:
+        return _steps(evidence)
+    return _sides(asked, evidence) if form is Form.SIDE_BY_SIDE else None
+
+
+def _rows(evidence: Sequence[Evidence]) -> list[Row]:
+    """The rows of the table that has most of them, each once."""
+    found: dict[str, dict[str, Row]] = {}
+    for passage in evidence:
+        for line in passage.text.splitlines():
+            if not is_row(line.strip()):
+                continue
+            (heading, name), *cells = fields(line.strip())
+            values = {column: cell.strip().rstrip(";") for column, cell in cells if column and cell.strip()}
+            if name.strip() and values:
+                found.setdefault(heading, {}).setdefault(
+                    line.strip(), Row(passage.number, heading, name.strip(), values)
+                )
+    return list(max(found.values(), key=len, default={}).values())
+
+
+def _asked_first(rows: Sequence[Row], asked: set[str]) -> list[Row]:
+    """The rows that the question names, where it names some; else all."""
+    named = [row for row in rows if asked & _stems(row.name)]
+    return named if len(named) > 1 else list(rows)
+
+
+def _columns(rows: Sequence[Row], asked: set[str]) -> list[str]:
+    """Columns in their order; those that the question names alone, where it names some."""
+    known = list(dict.fromkeys(column for row in rows for column in row.cells))
+    return [column for column in known if asked & _stems(column)] or known
+
+
+def _table(asked: set[str], evidence: Sequence[Evidence]) -> Filled | None:
+    rows = _asked_first(_rows(evidence), asked)[:_MOST_ROWS]
+    columns = _columns(rows, asked)[:_MOST_COLUMNS]
+    if not rows or not columns:
+        return _numbers_as_table(evidence)
+
+    def cells(row: Row) -> list[dict[str, Any]]:
+        texts = [row.name, *(row.cells.get(column, "") for column in columns)]
+        return [{"text": text, "source": row.source} for text in texts]
+
+    return {
+        "title": "",
+        "columns": [rows[0].heading or "–", *columns],
+        "rows": [{"cells": cells(row)} for row in rows],
+    }
+
+
+def _numbers_as_table(evidence: Sequence[Evidence]) -> Filled | None:
+    """Sentences that have a number, and the number: the table of passages that hold none."""
+    rows = []
+    for passage in evidence:
+        for unit in split_units(passage.text):
+            numbers = [token for token in tokens(unit.text) if token.is_number]
+            if unit.kind is UnitKind.PROSE and len(numbers) == 1 and len(unit.text) <= _LONGEST_EVENT:
+                texts = [numbers[0].surface, " ".join(unit.text.split())]
+                rows.append({"cells": [{"text": text, "source": passage.number} for text in texts]})
+    return {"title": "", "columns": ["#", "–"], "rows": rows[:_MOST_ROWS]} if len(rows) > 1 else None
+
+
+def _points(form: Form, asked: set[str], evidence: Sequence[Evidence]) -> Filled | None:
+    """Numbers of a table; of a line the columns are the labels where they are times, of a radar always."""
+    rows = _asked_first(_rows(evidence), asked)
+    numeric = [
+        column
+        for column in _columns(rows, asked)
+        if sum(read_number(row.cells.get(column, "")) is not None for row in rows) * 2 > len(rows)
+    ]
+    timed = [column for column in numeric if any(is_year(token.surface) for token in tokens(column))]
+    across = timed if form is Form.LINE and len(timed) > 1 else numeric if form is Form.RADAR else []
+    points: list[dict[str, Any]] = []
+    if across:
+        points = [
+            _point(row.name, column, row.cells.get(column, ""), row.source)
+            for row in rows[:_MOST_SERIES]
+            for column in across
+        ]
+    elif numeric:
+        points = [
+            _point(column, row.name, row.cells.get(column, ""), row.source)
+            for column in numeric[: _MOST_SERIES if len(numeric) > 1 and asked & _stems(" ".join(numeric)) else 1]
+            for row in rows[:_MOST_BARS]
+        ]
+    kept = [point for point in points if point["value"] is not None] or _yearly(evidence)
+    return {"title": "", "unit": "", "points": kept} if len(kept) > 1 else None
+
+
+def _point(series: str, label: str, value: str, source: int) -> dict[str, Any]:
+    return {"series": series, "label": label, "value": read_number(value), "source": source}
+
+
+def _yearly(evidence: Sequence[Evidence]) -> list[dict[str, Any]]:
+    """One number a year, from sentences that have one year and one number and end alike: "In 2019 revenue was 12 million"."""
+    found: dict[str, dict[str, dict[str, Any]]] = {}
+    for passage in evidence:
+        for text, _, _ in lines(passage.text):
+            terms = tokens(text)
+            numbers = [token for token in terms if token.is_number]
+            years = [token for token in numbers if is_year(token.surface)]
+            if len(numbers) != 2 or len(years) != 1:
+                continue
+            other = next(token for token in numbers if token is not years[0])
+            unit = text[other.end :].split()[:1]
+            key = unit[0].strip(".,;") if unit else ""
+            value = read_number(other.surface)
+            if value is not None:
+                point = {"series": "", "label": years[0].surface, "value": value, "source": passage.number}
+                found.setdefault(key, {}).setdefault(years[0].surface, point)
+    best = max(found.values(), key=len, default={})
+    return [best[year] for year in sorted(best)]
+
+
+def _events(evidence: Sequence[Evidence]) -> Filled | None:
+    """Sentences that name a time with its year, in the order of the times."""
+    dated: dict[str, tuple[datetime, dict[str, Any]]] = {}
+    for passage in evidence:
+        for unit in split_units(passage.text):
+            text = " ".join(unit.text.split())
+            if unit.kind is UnitKind.HEADING or len(text) > _LONGEST_EVENT:
+                continue
+            if time := _time_of(text):
+                when, start = time
+                dated.setdefault(text, (start, {"when": when, "what": text, "source": passage.number}))
+    ranked = [event for _, event in sorted(dated.values(), key=lambda each: each[0])[:_MOST_EVENTS]]
+    return {"title": "", "events": ranked} if ranked else None
+
+
+def _time_of(text: str) -> tuple[str, datetime] | None:
+    """The first time that a sentence names with its year, as it is written, and when that begins; else its first year."""
+    for period in read_periods(text, _READ_AT):
+        if period.span.start is not None and re.search(r"\d{4}", period.text):
+            return period.text.strip(" ,.;:"), period.span.start
+    years = (token.surface for token in tokens(text) if is_year(token.surface) and len(token.surface) == 4)
+    return next(((year, datetime(int(year), 1, 1, tzinfo=UTC)) for year in years), None)
+
+
+def _headings(evidence: Sequence[Evidence]) -> Filled | None:
+    """Documents, their headings, and the headings below those. The root is the only document, or what they are all in."""
+    nodes: dict[tuple[str, ...], dict[str, Any]] = {}
+    edges: list[dict[str, Any]] = []
+    documents = dict.fromkeys(each.document_name for each in evidence)
+    for passage in sorted(evidence, key=lambda each: (each.document_name, each.char_start)):
+        path: tuple[str, ...] = ()
+        for heading in (passage.document_name, *passage.heading_path):
+            before, path = path, (*path, heading)
+            if path in nodes or len(nodes) >= _MOST_NODES:
+                continue
+            nodes[path] = {"id": str(len(nodes)), "label": heading, "members": [], "source": passage.number}
+            if before in nodes:
+                edges.append(
+                    {"from": nodes[before]["id"], "to": nodes[path]["id"], "label": "", "source": passage.number}
+                )
+    if len(documents) != 1 or len(nodes) < 3:
+        return None
+    return {"title": next(iter(documents)), "nodes": list(nodes.values()), "edges": edges}
+
+
+def _steps(evidence: Sequence[Evidence]) -> Filled | None:
+    """The longest list of numbered steps that stands in one passage."""
+    best: list[tuple[str, int]] = []
+    for passage in evidence:
+        run: list[tuple[str, int]] = []
+        for line in passage.text.splitlines():
+            if found := _STEP.match(line):
+                number = int(found[1])
+                run = [*run, (found[2].strip(), passage.number)] if number == len(run) + 1 else []
+                run = run or ([(found[2].strip(), passage.number)] if number == 1 else [])
+                best = max(best, run, key=len)
+    if len(best) < 2:
+        return None
+    nodes = [
+        {"id": str(at), "label": text[:_LONGEST_STEP], "members": [], "source": source}
+        for at, (text, source) in enumerate(best)
+    ]
+    edges = [
+        {"from": str(at), "to": str(at + 1), "label": "", "source": source} for at, (_, source) in enumerate(best[:-1])
+    ]
+    return {"title": "", "nodes": nodes, "edges": edges}
+
+
+def _sides(asked: set[str], evidence: Sequence[Evidence]) -> Filled | None:
+    """For each passage of the first document the passage of each other that shares most of its words."""
+    documents: dict[str, list[Evidence]] = {}
+    for passage in evidence:
+        documents.setdefault(passage.document_id, []).append(passage)
+    if len(documents) < 2:
+        return None
+    (first, *_), *_ = documents.values()
+    rows = []
+    for passage in documents[first.document_id][:6]:
+        own = _stems(passage.text)
+        others = [
+            max(theirs, key=lambda each: len(own & _stems(each.text)))
+            for document, theirs in documents.items()
+            if document != first.document_id
+        ]
+        sides = [{"text": _said(each, asked | own), "source": each.number} for each in (passage, *others[:3])]
+        rows.append({"topic": passage.heading_path[-1] if passage.heading_path else "", "sides": sides})
+    return {"title": "", "rows": rows}
+
+
+def _said(passage: Evidence, wanted: set[str]) -> str:
+    """The sentence of a passage that has most of the wanted words."""
+    units = [unit.text for unit in split_units(passage.text) if unit.kind is not UnitKind.HEADING] or [passage.text]
+    return " ".join(max(units, key=lambda text: len(wanted & _stems(text))).split())
+
+
+def outline(evidence: Sequence[Evidence]) -> list[tuple[int, str, Evidence]]:
+    """What is shown of what cannot be drawn: headings, and below each its first sentence. (level, text, passage)"""
+    found: list[tuple[int, str, Evidence]] = []
+    seen: Counter[str] = Counter()
+    for passage in sorted(evidence, key=lambda each: (each.document_name, each.char_start)):
+        for level, heading in enumerate([passage.document_name, *passage.heading_path]):
+            key = "\n".join([passage.document_name, *passage.heading_path[:level]])
+            if not seen[key]:
+                found.append((level, heading, passage))
+            seen[key] += 1
+        sentence = next(iter(_sentences(passage)), "")
+        if sentence:
+            found.append((len(passage.heading_path) + 1, sentence, passage))
+    return found[: 2 * _MOST_ROWS]
+
+
+def _sentences(passage: Evidence) -> Iterator[str]:
+    for unit in split_units(passage.text):
+        if unit.kind is not UnitKind.HEADING:
+            yield " ".join(unit.text.split())[: 2 * _LONGEST_EVENT]
+
+
+def _stems(text: str) -> set[str]:
+    return _content(tokens(text))
+
+
+def _content(found: Iterable[Any]) -> set[str]:
+    return {token.stem for token in found if not token.is_stopword}

@@ -1,0 +1,1 @@
+"""Quizzes over passages: what is asked for, the questions and their proof, and how answers are graded."""
