@@ -69,7 +69,9 @@ def _chart(form: Form, filled: Filled, proofs: Proofs) -> Drawing | None:
 
 def _table(filled: Filled, proofs: Proofs) -> Drawing | None:
     columns = [_text(each) for each in filled["columns"]]
-    rows, parts, left_out = [], [], []
+    rows: list[list[str | None]] = []
+    parts: list[Part] = []
+    left_out: list[str] = []
     for row in filled["rows"]:
         cells: list[str | None] = []
         proved = []
@@ -78,7 +80,7 @@ def _table(filled: Filled, proofs: Proofs) -> Drawing | None:
             cell = row["cells"][at] if at < len(row["cells"]) else None
             text = _text(cell["text"]) if cell else ""
             found = proofs.of_words(text, cell["source"]) if cell and text else None
-            if found:
+            if cell and found:
                 path, line = f"/rows/{len(rows)}/{at}", f"{_named(name if at else '', column)}: {text}"
                 proved.append(Part(path, line, cell["source"], *found))
             elif text:
@@ -95,7 +97,9 @@ def _table(filled: Filled, proofs: Proofs) -> Drawing | None:
 
 
 def _timeline(filled: Filled, proofs: Proofs) -> Drawing | None:
-    events, parts, left_out = [], [], []
+    events: list[dict[str, str]] = []
+    parts: list[Part] = []
+    left_out: list[str] = []
     for event in filled["events"]:
         when, what = _text(event["when"]), _text(event["what"])
         found = proofs.of_words(f"{when} {what}", event["source"])
@@ -113,7 +117,9 @@ def _timeline(filled: Filled, proofs: Proofs) -> Drawing | None:
 
 def _diagram(form: Form, filled: Filled, proofs: Proofs) -> Drawing | None:
     nodes: dict[str, dict[str, Any]] = {}
-    edges, parts, left_out = [], [], []
+    edges: list[dict[str, str]] = []
+    parts: list[Part] = []
+    left_out: list[str] = []
     for node in filled["nodes"]:
         label = _text(node["label"])
         found = proofs.of_words(label, node["source"])

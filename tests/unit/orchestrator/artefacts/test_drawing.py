@@ -3,8 +3,8 @@
 from typing import Any
 
 import pytest
-from services.orchestrator.artefacts.kinds import problem_with
 
+from services.orchestrator.artefacts.kinds import problem_with
 from services.orchestrator.drawing import mermaid
 from services.orchestrator.drawing.building import build
 from services.orchestrator.drawing.finding import find
