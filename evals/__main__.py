@@ -12,6 +12,7 @@ from pathlib import Path
 from cli.client.gateway import Gateway
 from cli.errors import CliError
 from evals.agents import __main__ as agents
+from evals.artefacts import __main__ as artefacts
 from evals.claims import __main__ as claims
 from evals.conflicts import __main__ as conflicts
 from evals.errors import EvaluationError
@@ -25,7 +26,7 @@ from evals.saving import PAGE, save
 from evals.system import running_system
 
 UNDER_THRESHOLD, FAILED, INTERRUPTED = 1, 2, 130
-_OTHERS = {"agents": agents.main, "claims": claims.main, "conflicts": conflicts.main}
+_OTHERS = {"agents": agents.main, "artefacts": artefacts.main, "claims": claims.main, "conflicts": conflicts.main}
 """What else is measured, by the first word."""
 
 GROUNDWORK_URL = "GROUNDWORK_URL"

@@ -10,6 +10,7 @@ from cli.client.gateway import Gateway, Json, in_path
 from cli.deleting import GONE, Yes, delete_each
 from cli.display.output import Output, citation_line, verdict_lines
 from cli.display.terminal import escape
+from cli.errors import UsageError
 from cli.running import WHERE, run
 
 threads = typer.Typer(no_args_is_help=True, help="Threads: list, show, delete.", epilog=WHERE)
@@ -70,6 +71,36 @@ def show_thread(
     run(command)
 
 
+@threads.command(name="quiz")
+def answer_quiz(
+    thread_id: Annotated[str, typer.Argument(help="The thread.")],
+    quiz_id: Annotated[str, typer.Argument(help="The run that made the quiz.")],
+    answers: Annotated[
+        list[str] | None, typer.Argument(help="Answers such as q1=B q2=true q3='Gustave Eiffel'; none shows the quiz.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Answer a quiz of a conversation, and see which answers are right."""
+    output = Output(as_json=as_json)
+    given = [_given(each) for each in answers or ()]
+
+    async def command(gateway: Gateway) -> int:
+        path = f"/v1/threads/{in_path(thread_id, 'thread')}/quizzes/{in_path(quiz_id, 'quiz')}"
+        if given:
+            quiz = await gateway.request("POST", f"{path}/answers", json={"answers": given})
+        else:
+            quiz = await gateway.request("GET", path)
+        if as_json:
+            output.json(quiz)
+            return 0
+        for question in quiz["questions"]:
+            _say_question(output, question)
+        output.out.print(f"\n{quiz['right']} of {quiz['answered']} right.")
+        return 0
+
+    run(command)
+
+
 @threads.command(name="delete")
 def delete_threads(
     thread_ids: Annotated[list[str], typer.Argument(help="Threads.")], yes: Yes = False, as_json: AsJson = False
@@ -77,6 +108,23 @@ def delete_threads(
     """Remove conversations, and within a minute the runs of their questions."""
     output = Output(as_json=as_json)
     run(lambda gateway: delete_each(gateway, "/v1/threads", thread_ids, output, what="thread", yes=yes, said=GONE))
+
+
+def _given(answer: str) -> Json:
+    question_id, equals, given = answer.partition("=")
+    if not equals or not question_id:
+        raise UsageError(f"{answer!r} is no answer; write q1=B, with the id of the question before the sign")
+    return {"question_id": question_id, "given": given}
+
+
+def _say_question(output: Output, question: Json) -> None:
+    output.out.print(f"\n[bold]{escape(question['id'])}[/bold] {escape(question['question'])}")
+    for letter, option in zip("ABCDEFGH", question["options"], strict=False):
+        output.out.print(f"   {letter}) {escape(option)}")
+    if result := question["result"]:
+        verdict = "right" if result["is_right"] else f"wrong, it is: {escape(result['answer'])}"
+        output.out.print(f"   {escape(result['given'])}: {verdict}")
+        output.out.print(f"   [dim]{escape(result['explanation'])}[/dim]")
 
 
 def _say(output: Output, message: Json) -> None:

@@ -15,6 +15,12 @@ class ThreadDamaged(DataLoss):
     reason = "THREAD_DAMAGED"
 
 
+class ArtefactNotFound(NotFound):
+    """The thread has no artefact of this name: it was never made, or was removed with a document that it quotes."""
+
+    reason = "ARTEFACT_NOT_FOUND"
+
+
 class BadMessage(InvalidArgument):
     """A message that cannot be stored as it is."""
 

@@ -16,7 +16,7 @@ from kit.stores.idempotency import Attempt, IdempotencyKeys
 from services.memory.adapters.deletions import decode_deletion
 from services.memory.errors import BadMessage
 from services.memory.metrics import MESSAGES
-from services.memory.models import Message, Owner, Role, Thread
+from services.memory.models import Artefact, Message, Owner, Role, Thread
 from services.memory.state import DELETIONS
 from services.memory.threads import Threads
 
@@ -93,6 +93,20 @@ class MemoryServicer(memory_pb2_grpc.MemoryServiceServicer):
         messages = await self._threads.history(_owner(), request.thread_id, request.limit)
         return pb.GetHistoryResponse(messages=[_encode_message(message) for message in messages])
 
+    async def GetArtefact(self, request: pb.GetArtefactRequest, context: Any) -> pb.GetArtefactResponse:
+        artefact = await self._threads.artefact(_owner(), request.thread_id, request.run_id, request.artefact_id)
+        return pb.GetArtefactResponse(artefact=_encode_artefact(artefact))
+
+    async def RecordAnswers(self, request: pb.RecordAnswersRequest, context: Any) -> pb.RecordAnswersResponse:
+        for answer in request.answers:
+            if not answer.HasField("at"):
+                answer.at.FromDatetime(self._now())
+        answers = [MessageToDict(each, preserving_proto_field_name=True) for each in request.answers]
+        artefact = await self._threads.record_answers(
+            _owner(), request.thread_id, request.run_id, request.artefact_id, answers
+        )
+        return pb.RecordAnswersResponse(artefact=_encode_artefact(artefact))
+
     def _decode_message(self, number: int, message: pb.Message) -> Message:
         role = _ROLES.get(message.role)
         if role is None:
@@ -110,7 +124,7 @@ class MemoryServicer(memory_pb2_grpc.MemoryServiceServicer):
             answer_confidence=message.answer_confidence if message.HasField("answer_confidence") else None,
             answer_status=message.answer_status,
             run_status=message.run_status,
-            artefacts=tuple(MessageToDict(each, preserving_proto_field_name=True) for each in message.artefacts),
+            artefacts=tuple(_decode_artefact(each) for each in message.artefacts),
         )
 
 
@@ -143,8 +157,19 @@ def _encode_message(message: Message) -> pb.Message:
         answer_confidence=message.answer_confidence,
         answer_status=message.answer_status,
         run_status=message.run_status,
-        artefacts=[ParseDict(each, pb.MessageArtefact(), ignore_unknown_fields=True) for each in message.artefacts],
+        artefacts=[_encode_artefact(each) for each in message.artefacts],
     )
+
+
+def _decode_artefact(artefact: pb.MessageArtefact) -> Artefact:
+    """Without answers: those are recorded once they are graded."""
+    found: Artefact = MessageToDict(artefact, preserving_proto_field_name=True)
+    found.pop("answers", None)
+    return found
+
+
+def _encode_artefact(artefact: Artefact) -> pb.MessageArtefact:
+    return ParseDict(artefact, pb.MessageArtefact(), ignore_unknown_fields=True)
 
 
 def _timestamp(at: datetime) -> Timestamp:

@@ -1,6 +1,6 @@
 """Threads and their messages."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
@@ -11,6 +11,9 @@ Citation = dict[str, Any]
 
 Artefact = dict[str, Any]
 """What a message's run has made besides its text: a JSON object of memory.proto's MessageArtefact. Kept, not looked into."""
+
+Answer = dict[str, Any]
+"""An answer to a question of an artefact: a JSON object of memory.proto's QuestionAnswer."""
 
 
 class Role(StrEnum):
@@ -64,6 +67,17 @@ class Message:
             answer_status="",
         )
 
+    def with_answers(self, artefact_id: str, answers: Sequence[Answer]) -> "Message":
+        """With these answers to the questions of one of its artefacts, each in place of the one before to its question."""
+
+        def answered(artefact: Artefact) -> Artefact:
+            if artefact.get("artefact_id") != artefact_id:
+                return artefact
+            known = {each.get("question_id", ""): each for each in [*artefact.get("answers", ()), *answers]}
+            return artefact | {"answers": list(known.values())}
+
+        return replace(self, artefacts=tuple(map(answered, self.artefacts)))
+
 
 @dataclass(frozen=True)
 class Thread:
@@ -83,6 +97,16 @@ class StoredThread:
     """A head as it was read, with the revision that compare-and-set compares."""
 
     thread: Thread
+    revision: int
+
+
+@dataclass(frozen=True)
+class StoredMessage:
+    """A message as it was read: its key, its record, and the revision that compare-and-set compares."""
+
+    message: Message
+    key: str
+    record: bytes
     revision: int
 
 

@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Callable
 from typing import Protocol
 
-from services.memory.models import Deletion, Message, Owner, StoredThread, Thread
+from services.memory.models import Deletion, Message, Owner, StoredMessage, StoredThread, Thread
 
 
 class ThreadStore(Protocol):
@@ -47,6 +47,15 @@ class ThreadStore(Protocol):
 
     async def rewrite(self, owner: Owner, thread_id: str, change: Callable[[Message], Message]) -> None:
         """Puts what `change` makes of each message into its place. What is purged meanwhile stays so."""
+        ...
+
+    async def find(self, owner: Owner, thread_id: str, is_it: Callable[[Message], bool]) -> StoredMessage | None:
+        """The first message that is it."""
+        ...
+
+    async def replace(self, owner: Owner, thread_id: str, stored: StoredMessage, changed: Message) -> None:
+        """Puts a changed message into the place of the one that was found. Raises Aborted when that was changed or purged
+        meanwhile."""
         ...
 
     async def purge_messages(self, owner: Owner, thread_id: str) -> None:

@@ -19,8 +19,19 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from kit.errors import Aborted, AlreadyExists
-from services.memory.errors import BadMessage, BadPageToken, BadTitle, ThreadNotFound
-from services.memory.models import Deletion, Message, Owner, Role, StoredThread, Thread, ThreadPage
+from services.memory.errors import ArtefactNotFound, BadMessage, BadPageToken, BadTitle, ThreadNotFound
+from services.memory.models import (
+    Answer,
+    Artefact,
+    Deletion,
+    Message,
+    Owner,
+    Role,
+    StoredMessage,
+    StoredThread,
+    Thread,
+    ThreadPage,
+)
 from services.memory.ports import Deletions, ThreadStore
 
 TITLE_CHARACTERS_MAX = 200
@@ -144,6 +155,41 @@ class Threads:
         first = max(1, thread.message_count - wanted - TURNS_APART + 1)
         return _by_turn(await self._store.read(owner, thread_id, first, thread.message_count))[-wanted:]
 
+    async def artefact(self, owner: Owner, thread_id: str, run_id: str, artefact_id: str) -> Artefact:
+        """What a run has made in the thread, with the answers to it. Raises ThreadNotFound, ArtefactNotFound."""
+        return _artefact(await self._message_with(owner, thread_id, run_id, artefact_id), artefact_id)
+
+    async def record_answers(
+        self, owner: Owner, thread_id: str, run_id: str, artefact_id: str, answers: Sequence[Answer]
+    ) -> Artefact:
+        """Keeps answers to the questions of an artefact with it. Raises ThreadNotFound, ArtefactNotFound, BadMessage."""
+        if len(answers) > MESSAGES_PER_APPEND_MAX:
+            raise BadMessage(f"{len(answers)} answers at once; send at most {MESSAGES_PER_APPEND_MAX} in a call")
+        while True:  # ends with the call's deadline; each turn some writer has got through
+            stored = await self._message_with(owner, thread_id, run_id, artefact_id)
+            changed = stored.message.with_answers(artefact_id, answers)
+            try:
+                await self._store.replace(owner, thread_id, stored, changed)
+            except Aborted:
+                await asyncio.sleep(HEAD_RETRY_S)
+                continue
+            return _artefact(replace(stored, message=changed), artefact_id)
+
+    async def _message_with(self, owner: Owner, thread_id: str, run_id: str, artefact_id: str) -> StoredMessage:
+        await self._head(owner, thread_id)
+
+        def is_it(message: Message) -> bool:
+            return message.run_id == run_id and any(
+                each.get("artefact_id") == artefact_id for each in message.artefacts
+            )
+
+        stored = await self._store.find(owner, thread_id, is_it)
+        if stored is None:
+            raise ArtefactNotFound(
+                f"thread {thread_id} has no {artefact_id!r:.80} of run {run_id!r:.80}; look at its messages"
+            )
+        return stored
+
     async def _append_one(self, owner: Owner, head: Thread, message: Message) -> Thread:
         """`head` was read before the mark is: the order on which the module's promise rests."""
         if await self._store.is_marked(owner, head.thread_id, message.message_id):
@@ -175,6 +221,10 @@ class Threads:
         if stored is None:
             raise ThreadNotFound(f"there is no thread {thread_id!r:.80}; list the threads, or start a new one")
         return stored
+
+
+def _artefact(stored: StoredMessage, artefact_id: str) -> Artefact:
+    return next(each for each in stored.message.artefacts if each.get("artefact_id") == artefact_id)
 
 
 def _with(thread: Thread, position: int, message: Message) -> Thread:

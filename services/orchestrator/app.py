@@ -46,6 +46,7 @@ from services.orchestrator.modes.agents import discover_agents
 from services.orchestrator.modes.mode import ModeServices
 from services.orchestrator.modes.serving import Modes, discover_modes
 from services.orchestrator.modes.threads import Threads
+from services.orchestrator.quizzes.answers import QuizAnswers
 from services.orchestrator.runs.brought_models import BroughtModels
 from services.orchestrator.runs.execution import RunServices
 from services.orchestrator.runs.forgetting import Forgetting, RunDeletion, note_stored_runs
@@ -99,7 +100,13 @@ async def run(settings: OrchestratorSettings) -> None:
         service.add_servicer(
             orchestrator_pb2_grpc.add_OrchestratorServiceServicer_to_server,
             OrchestratorServicer(
-                runs, RunDeletion(forgetting, state.forget_queue.request, _now), switch, tally, tools, switches
+                runs,
+                RunDeletion(forgetting, state.forget_queue.request, _now),
+                switch,
+                tally,
+                tools,
+                switches,
+                QuizAnswers(memory, Metered(switch.models)),
             ),
             orchestrator_pb2.DESCRIPTOR.services_by_name["OrchestratorService"],
         )

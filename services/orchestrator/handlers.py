@@ -41,10 +41,12 @@ from services.orchestrator.models import (
     RunKey,
     RunRecord,
     RunRequest,
+    StoredQuiz,
     ToolSelection,
 )
 from services.orchestrator.modes.mode import Mode
 from services.orchestrator.modes.serving import Modes, listed
+from services.orchestrator.quizzes.answers import QuestionState, QuizAnswers, states_of
 from services.orchestrator.runs.approvals import PendingApproval
 from services.orchestrator.runs.forgetting import Forgetting, RunDeletion
 from services.orchestrator.runs.requests import check_tools
@@ -68,7 +70,9 @@ class OrchestratorServicer(rpc.OrchestratorServiceServicer):
         tally: Tally,
         tools: GrpcTools,
         switches: AgentSwitches,
+        quizzes: QuizAnswers,
     ) -> None:
+        self._quizzes = quizzes
         self._switches = switches
         self._runs = runs
         self._deletion = deletion
@@ -140,6 +144,15 @@ class OrchestratorServicer(rpc.OrchestratorServiceServicer):
 
     async def ListTools(self, request: pb.ListToolsRequest, context: Any) -> pb.ListToolsResponse:
         return pb.ListToolsResponse(tools=await self._tools.messages())
+
+    async def GetQuiz(self, request: pb.GetQuizRequest, context: Any) -> pb.GetQuizResponse:
+        stored = await self._quizzes.get(request.thread_id, request.quiz_id)
+        return pb.GetQuizResponse(quiz=_quiz(request.quiz_id, stored))
+
+    async def GradeQuiz(self, request: pb.GradeQuizRequest, context: Any) -> pb.GradeQuizResponse:
+        given = {each.question_id: each.given for each in request.answers}
+        stored = await self._quizzes.grade(request.thread_id, request.quiz_id, given)
+        return pb.GradeQuizResponse(quiz=_quiz(request.quiz_id, stored))
 
     async def ListAgents(self, request: pb.ListAgentsRequest, context: Any) -> pb.ListAgentsResponse:
         modes = self._runs.modes
@@ -265,6 +278,37 @@ def _key(run_id: str) -> RunKey:
 def _question(question: PendingApproval) -> pb.PendingApproval:
     message = pb.PendingApproval(run_id=question.run_id, subject=question.subject, yours_to_decide=question.yours)
     fill(message.approval, question.approval)
+    return message
+
+
+def _quiz(quiz_id: str, stored: StoredQuiz) -> pb.Quiz:
+    """The quiz without what gives away the answers of questions that are not answered."""
+    states = states_of(stored)
+    answered = [each for each in states if each.answer is not None]
+    return pb.Quiz(
+        quiz_id=quiz_id,
+        title=stored.quiz.title,
+        questions=[_question_of_quiz(each) for each in states],
+        answered=len(answered),
+        right=sum(each.answer is not None and each.answer.is_right for each in answered),
+    )
+
+
+def _question_of_quiz(state: QuestionState) -> pb.QuizQuestion:
+    question, answer = state.question, state.answer
+    message = pb.QuizQuestion(
+        question_id=state.question_id,
+        kind=question.kind.value,
+        difficulty=question.difficulty.value,
+        question=question.text,
+        options=question.options,
+    )
+    if answer is not None:
+        message.result.given, message.result.is_right = answer.given, answer.is_right
+        message.result.graded_by = answer.graded_by
+        message.result.answer, message.result.explanation = question.answer, question.explanation
+        for citation in state.citations:
+            fill(message.result.citations.add(), citation)
     return message
 
 

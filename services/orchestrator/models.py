@@ -9,6 +9,7 @@ from kit.access.principal import Principal
 from services.orchestrator.log.events import (
     Answer,
     Approval,
+    Artefact,
     Budgets,
     EffectClass,
     RunError,
@@ -275,6 +276,24 @@ class Turn:
     """Run that wrote it, if one did."""
     run_status: RunStatus | None = None
     """How that run ended; None for a question, and where it is not known."""
+
+
+@dataclass(frozen=True)
+class QuizAnswer:
+    """An answer to a question of a quiz, graded."""
+
+    question_id: str
+    given: str
+    is_right: bool
+    graded_by: str
+
+
+@dataclass(frozen=True)
+class StoredQuiz:
+    """A quiz of a thread, and what was answered to it, one answer a question."""
+
+    quiz: Artefact
+    answers: Sequence[QuizAnswer] = ()
 
 
 @dataclass(frozen=True)

@@ -11,11 +11,13 @@ from services.orchestrator.models import (
     Dependent,
     MarkerChange,
     Page,
+    QuizAnswer,
     RunKey,
     RunMarker,
     RunRecord,
     RunRequest,
     SearchQuery,
+    StoredQuiz,
     Tool,
     Turn,
 )
@@ -256,6 +258,14 @@ class Memory(Protocol):
 
     async def remember(self, record: RunRecord, answer: Answer, status: RunStatus) -> None:
         """Appends the run's question and answer to its thread, with how the run ended; harmless when repeated."""
+        ...
+
+    async def quiz(self, thread_id: str, run_id: str) -> StoredQuiz:
+        """The quiz that a run has made in the thread. Raises NotFound."""
+        ...
+
+    async def record_answers(self, thread_id: str, run_id: str, answers: Sequence[QuizAnswer]) -> StoredQuiz:
+        """Keeps graded answers with their quiz, each in place of the one before to its question. Raises NotFound."""
         ...
 
     async def forget_answer(self, thread_id: str, run_id: str) -> None:

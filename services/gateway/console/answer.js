@@ -66,7 +66,7 @@ export class AnswerView {
       tool: () => this.say(`Using ${data.name} …`),
       tool_result: () => this.say("Thinking …"),
       parked: () => this.say("Waiting for your decision. You may ask something else meanwhile."),
-      artefact: () => drawArtefacts(this.#run.artefacts),
+      artefact: () => drawArtefacts(this.#run),
       coverage: () => drawCoverage(this.#run.coverage),
       claim: () => this.#claims(),
       verification: () => this.#claims(),
@@ -118,7 +118,7 @@ export class AnswerView {
     this.#draw();
     this.#sources(citations);
     drawCoverage(this.#run.coverage);
-    drawArtefacts(this.#run.artefacts);
+    drawArtefacts(this.#run);
     byId("closest-list").replaceChildren(...closest(answer));
     byId("closest").hidden = !answer.closest?.length;
     this.#claims();
@@ -166,6 +166,7 @@ export class AnswerView {
       failed: "",
     };
     this.end(words[status] ?? "");
+    drawArtefacts(this.#run); // its thread keeps them now
     if (status === "failed" && byId("answer-problem").hidden) this.fail("The answer failed. Ask again.");
   }
 

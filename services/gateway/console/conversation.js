@@ -1,5 +1,6 @@
 // Conversations: each has a thread, made with its first message; what was said on it before is shown below the answer.
 
+import { artefact } from "./artefacts.js";
 import { mark } from "./citations.js";
 import { byId, make } from "./dom.js";
 import { Problem, call } from "./sse.js";
@@ -89,12 +90,12 @@ export async function showEarlier(conversation, exceptRun = "") {
   }
   if (mine !== drawing) return;
   const shown = messages.filter((each) => !exceptRun || each.run_id !== exceptRun).reverse();
-  byId("messages").replaceChildren(...shown.map(line));
+  byId("messages").replaceChildren(...shown.map((each) => line(each, thread)));
   byId("earlier").hidden = !shown.length;
   byId("new-conversation").hidden = !thread;
 }
 
-function line(message) {
+function line(message, thread) {
   const { role, text, citations } = message;
   const cited = new Map(citations.map((each) => [each.number, each]));
   const drawn = pieces(text, (number) => cited.has(number)).map((piece) => piece.text ?? mark(cited.get(piece.number)));
@@ -102,5 +103,6 @@ function line(message) {
   const ending = ENDINGS[message.run_status];
   if (ending) drawn.push(make("p", { className: "hint", dataset: { testid: "message-ending" }, attributes: { dir: "ltr" } }, ending));
   if (said) drawn.push(make("p", { className: "hint", dataset: { testid: "message-verdict" }, attributes: { dir: "ltr" } }, said));
+  drawn.push(...(message.artefacts ?? []).map((each) => artefact(each, thread, message.run_id)));
   return make("li", { className: "message", dataset: { testid: "message", role: role || "" }, attributes: { dir: "auto" } }, ...drawn);
 }

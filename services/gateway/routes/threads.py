@@ -5,14 +5,16 @@ from typing import Annotated, Any, get_args
 from fastapi import APIRouter, Query, Response
 from groundwork.common.v1 import common_pb2
 from groundwork.memory.v1 import memory_pb2 as pb
+from groundwork.orchestrator.v1 import orchestrator_pb2
 
 from services.gateway.access.scopes import NEEDS_QUERY
 from services.gateway.backends import Services
 from services.gateway.encoding import encode
 from services.gateway.models import Json
 from services.gateway.schemas.events import AnswerStatus, RunStatus, SupportStatus
-from services.gateway.schemas.fields import DIGITS, IdempotencyKey, PageSize, PageToken, ThreadPath
+from services.gateway.schemas.fields import DIGITS, IdempotencyKey, PageSize, PageToken, QuizPath, ThreadPath
 from services.gateway.schemas.problem import problems
+from services.gateway.schemas.quizzes import GivenAnswers, Quiz
 from services.gateway.schemas.runs import (
     NewThread,
     Thread,
@@ -74,6 +76,24 @@ async def delete_thread(thread_id: ThreadPath, services: Services) -> None:
     """Removes a thread, its messages, and within a minute the runs of its questions. Harmless when repeated."""
     request = pb.DeleteThreadRequest(thread_id=thread_id)
     await services.memory.DeleteThread(request, timeout=services.settings.rpc_timeout_s)
+
+
+@router.get("/{thread_id}/quizzes/{quiz_id}", responses=problems(404))
+async def get_quiz(thread_id: ThreadPath, quiz_id: QuizPath, services: Services) -> Quiz:
+    """A quiz of a thread, as far as it is answered. Right answers are shown of questions that are answered."""
+    request = orchestrator_pb2.GetQuizRequest(thread_id=thread_id, quiz_id=quiz_id)
+    answer = await services.orchestrator.GetQuiz(request, timeout=services.settings.rpc_timeout_s)
+    return Quiz.model_validate(encode(answer.quiz))
+
+
+@router.post("/{thread_id}/quizzes/{quiz_id}/answers", responses=problems(404, 413, 415))
+async def answer_quiz(thread_id: ThreadPath, quiz_id: QuizPath, given: GivenAnswers, services: Services) -> Quiz:
+    """Grades answers and keeps them with the thread. Short answers may differ in case, accents, spelling and the way numbers are
+    written; where there is a language model, in their words. A later answer takes the place of the one before."""
+    answers = [orchestrator_pb2.GivenAnswer(question_id=each.question_id, given=each.given) for each in given.answers]
+    request = orchestrator_pb2.GradeQuizRequest(thread_id=thread_id, quiz_id=quiz_id, answers=answers)
+    answer = await services.orchestrator.GradeQuiz(request, timeout=services.settings.rpc_timeout_s)
+    return Quiz.model_validate(encode(answer.quiz))
 
 
 def _message(message: pb.Message) -> Json:

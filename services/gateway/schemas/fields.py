@@ -117,6 +117,7 @@ DocumentPath = Annotated[str, _DOCUMENT_ID, Path(description="The document's id.
 AgentPath = Annotated[str, _LISTED_NAME, Path(description="Agent.")]
 RunPath = Annotated[str, _RUN_ID, Path(description="The run's id.")]
 ApprovalPath = Annotated[str, _APPROVAL_ID, Path(description="The approval's id.")]
+QuizPath = Annotated[str, _RUN_ID, Path(description="The quiz's id: the run that made it.")]
 ThreadPath = Annotated[str, _THREAD_ID, Path(description="The thread's id.")]
 DeadLetterPath = Annotated[str, _DEAD_LETTER_ID, Path(description="The dead letter's id.")]
 ChunkPath = Annotated[str, _INDEXED_ID, Path(description="The passage's id.")]

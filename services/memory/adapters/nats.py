@@ -12,7 +12,7 @@ from kit.errors import Aborted, AlreadyExists
 from kit.jetstream import Entry, KeyValue, Nats
 from kit.records import UNREADABLE, set_aside
 from services.memory.errors import ThreadDamaged
-from services.memory.models import Message, Owner, Role, StoredThread, Thread
+from services.memory.models import Message, Owner, Role, StoredMessage, StoredThread, Thread
 from services.memory.state import MESSAGES, THREADS, thread_key
 
 _NOBODYS = Message("", Role.UNKNOWN, "", "", datetime.fromtimestamp(0, UTC))
@@ -94,6 +94,17 @@ class NatsThreadStore:
                 continue
             with suppress(Aborted):  # one that is gone or was rewritten meanwhile is left alone
                 await self._messages.update(entry.key, _rewritten(entry.value or b"", message, changed), entry.revision)
+
+    async def find(self, owner: Owner, thread_id: str, is_it: Callable[[Message], bool]) -> StoredMessage | None:
+        async for entry in self._messages.entries(f"{_key(owner, thread_id)}.at.*"):
+            message = _decoded(entry)
+            if message is not None and is_it(message):
+                return StoredMessage(message, entry.key, entry.value or b"", entry.revision)
+        return None
+
+    async def replace(self, owner: Owner, thread_id: str, stored: StoredMessage, changed: Message) -> None:
+        del owner, thread_id  # the key names them
+        await self._messages.update(stored.key, _rewritten(stored.record, stored.message, changed), stored.revision)
 
     async def purge_messages(self, owner: Owner, thread_id: str) -> None:
         await self._messages.purge_matching(f"{_key(owner, thread_id)}.>")

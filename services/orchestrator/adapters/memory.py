@@ -8,10 +8,11 @@ from groundwork.memory.v1 import memory_pb2_grpc as rpc
 
 from kit.errors import Cancelled, DeadlineExceeded, Unavailable
 from kit.rpc.channel import Channel
-from services.orchestrator.adapters.codec import fill
+from services.orchestrator.adapters.codec import fill, read
 from services.orchestrator.errors import MemorySilent
 from services.orchestrator.log.events import Answer, Artefact, Citation, RunStatus
-from services.orchestrator.models import RunRecord, Turn
+from services.orchestrator.models import QuizAnswer, RunRecord, StoredQuiz, Turn
+from services.orchestrator.quizzes.showing import QUIZ
 
 _CITED_BYTES = 128 * 1024
 """A message of the store holds a megabyte; an answer cites a handful of passages of a few kilobytes."""
@@ -44,6 +45,24 @@ class MemoryThreads:
         request = pb.ForgetAnswerRequest(thread_id=thread_id, run_id=run_id)
         with _in_our_words():
             await self._stub.ForgetAnswer(request, timeout=self._timeout_s)
+
+    async def quiz(self, thread_id: str, run_id: str) -> StoredQuiz:
+        request = pb.GetArtefactRequest(thread_id=thread_id, run_id=run_id, artefact_id=QUIZ)
+        with _in_our_words():
+            response = await self._stub.GetArtefact(request, timeout=self._timeout_s)
+        return _stored_quiz(response.artefact)
+
+    async def record_answers(self, thread_id: str, run_id: str, answers: Sequence[QuizAnswer]) -> StoredQuiz:
+        messages = [
+            pb.QuestionAnswer(
+                question_id=each.question_id, given=each.given, is_right=each.is_right, graded_by=each.graded_by
+            )
+            for each in answers
+        ]
+        request = pb.RecordAnswersRequest(thread_id=thread_id, run_id=run_id, artefact_id=QUIZ, answers=messages)
+        with _in_our_words():
+            response = await self._stub.RecordAnswers(request, timeout=self._write_timeout_s)
+        return _stored_quiz(response.artefact)
 
     async def remember(self, record: RunRecord, answer: Answer, status: RunStatus) -> None:
         # The ids follow from the run, so that a run that is finished twice is remembered once.
@@ -96,6 +115,11 @@ def _artefacts(artefacts: Sequence[Artefact]) -> list[pb.MessageArtefact]:
         room -= message.ByteSize()
         messages.append(message)
     return messages
+
+
+def _stored_quiz(message: pb.MessageArtefact) -> StoredQuiz:
+    answers = tuple(QuizAnswer(each.question_id, each.given, each.is_right, each.graded_by) for each in message.answers)
+    return StoredQuiz(read(message, Artefact), answers)
 
 
 @contextmanager

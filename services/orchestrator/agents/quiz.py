@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from kit.errors import GroundworkError
@@ -41,7 +41,8 @@ class _Written:
 async def work(work: Work) -> Answer | None:
     """A quiz as the message wants it; None where the passages allow none."""
     wishes = read_wishes(work.message)
-    found = await work.search([_topic(work, wishes)] if _topic(work, wishes) else ())
+    wishes = replace(wishes, topic=_topic(work, wishes))
+    found = await work.search([wishes.topic] if wishes.topic else ())
     if not found.evidence:
         return None
     earlier = [each for turn in work.history if turn.role == "assistant" for each in questions_in(turn.text)]

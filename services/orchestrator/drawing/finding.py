@@ -28,7 +28,7 @@ _READ_AT = Moment(datetime(2000, 1, 1, tzinfo=UTC))
 
 
 @dataclass(frozen=True)
-class Row:
+class TableRow:
     """A row of a table."""
 
     source: int
@@ -54,9 +54,9 @@ def find(form: Form, question: str, evidence: Sequence[Evidence]) -> Filled | No
     return _sides(asked, evidence) if form is Form.SIDE_BY_SIDE else None
 
 
-def _rows(evidence: Sequence[Evidence]) -> list[Row]:
+def _rows(evidence: Sequence[Evidence]) -> list[TableRow]:
     """The rows of the table that has most of them, each once."""
-    found: dict[str, dict[str, Row]] = {}
+    found: dict[str, dict[str, TableRow]] = {}
     for passage in evidence:
         for line in passage.text.splitlines():
             if not is_row(line.strip()):
@@ -65,18 +65,18 @@ def _rows(evidence: Sequence[Evidence]) -> list[Row]:
             values = {column: cell.strip().rstrip(";") for column, cell in cells if column and cell.strip()}
             if name.strip() and values:
                 found.setdefault(heading, {}).setdefault(
-                    line.strip(), Row(passage.number, heading, name.strip(), values)
+                    line.strip(), TableRow(passage.number, heading, name.strip(), values)
                 )
     return list(max(found.values(), key=len, default={}).values())
 
 
-def _asked_first(rows: Sequence[Row], asked: set[str]) -> list[Row]:
+def _asked_first(rows: Sequence[TableRow], asked: set[str]) -> list[TableRow]:
     """The rows that the question names, where it names some; else all."""
     named = [row for row in rows if asked & _stems(row.name)]
     return named if len(named) > 1 else list(rows)
 
 
-def _columns(rows: Sequence[Row], asked: set[str]) -> list[str]:
+def _columns(rows: Sequence[TableRow], asked: set[str]) -> list[str]:
     """Columns in their order; those that the question names alone, where it names some."""
     known = list(dict.fromkeys(column for row in rows for column in row.cells))
     return [column for column in known if asked & _stems(column)] or known
@@ -88,7 +88,7 @@ def _table(asked: set[str], evidence: Sequence[Evidence]) -> Filled | None:
     if not rows or not columns:
         return _numbers_as_table(evidence)
 
-    def cells(row: Row) -> list[dict[str, Any]]:
+    def cells(row: TableRow) -> list[dict[str, Any]]:
         texts = [row.name, *(row.cells.get(column, "") for column in columns)]
         return [{"text": text, "source": row.source} for text in texts]
 

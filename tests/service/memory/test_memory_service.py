@@ -166,3 +166,37 @@ async def test_a_renamed_and_a_deleted_thread(address: str) -> None:
             await stub.DeleteThread(pb.DeleteThreadRequest(thread_id=thread_id), timeout=60)
         with pytest.raises(NotFound):
             await stub.GetHistory(pb.GetHistoryRequest(thread_id=thread_id), timeout=60)
+
+
+async def test_answers_stay_with_their_quiz_until_it_is_forgotten(address: str) -> None:
+    async with open_test_channel(address, services=SERVICES) as channel:
+        stub = memory_pb2_grpc.MemoryServiceStub(channel)
+        thread_id = (await stub.CreateThread(pb.CreateThreadRequest(), timeout=60)).thread.thread_id
+        quiz = pb.MessageArtefact(
+            artefact_id="quiz", kind="quiz", title="Quiz", answers=[pb.QuestionAnswer(question_id="q9")]
+        )
+        quiz.body.update({"questions": [{"id": "q1"}]})
+        message = pb.Message(message_id="a1", role=pb.ROLE_ASSISTANT, text="1. When?", run_id="r1", artefacts=[quiz])
+        await stub.AppendMessages(pb.AppendMessagesRequest(thread_id=thread_id, messages=[message]), timeout=60)
+
+        def answers(*given: tuple[str, str]) -> pb.RecordAnswersRequest:
+            graded = [pb.QuestionAnswer(question_id=name, given=words, graded_by="words") for name, words in given]
+            return pb.RecordAnswersRequest(thread_id=thread_id, run_id="r1", artefact_id="quiz", answers=graded)
+
+        await asyncio.gather(*(stub.RecordAnswers(answers((f"q{n}", str(n))), timeout=60) for n in range(4)))
+        await stub.RecordAnswers(answers(("q1", "again")), timeout=60)
+        asked = pb.GetArtefactRequest(thread_id=thread_id, run_id="r1", artefact_id="quiz")
+        found = (await stub.GetArtefact(asked, timeout=60)).artefact
+        assert {each.question_id: each.given for each in found.answers} == {
+            "q0": "0",
+            "q1": "again",
+            "q2": "2",
+            "q3": "3",
+        }
+        history = await stub.GetHistory(pb.GetHistoryRequest(thread_id=thread_id), timeout=60)
+        assert len(history.messages[0].artefacts[0].answers) == 4
+        await stub.ForgetAnswer(pb.ForgetAnswerRequest(thread_id=thread_id, run_id="r1"), timeout=60)
+        for call, request in ((stub.GetArtefact, asked), (stub.RecordAnswers, answers(("q1", "late")))):
+            with pytest.raises(NotFound) as told:
+                await call(request, timeout=60)
+            assert told.value.reason == "ARTEFACT_NOT_FOUND"

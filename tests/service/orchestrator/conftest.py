@@ -34,6 +34,8 @@ from services.orchestrator.handlers import ForgetHandler, OrchestratorServicer
 from services.orchestrator.log.events import Done, RunEvent, RunMode
 from services.orchestrator.models import RunKey, RunLimits, RunRequest
 from services.orchestrator.modes.serving import Modes, discover_modes
+from services.orchestrator.ports import Memory
+from services.orchestrator.quizzes.answers import QuizAnswers
 from services.orchestrator.runs.brought_models import BroughtModels
 from services.orchestrator.runs.execution import RunServices
 from services.orchestrator.runs.forgetting import Forgetting, RunDeletion
@@ -41,7 +43,7 @@ from services.orchestrator.runs.service import Runs
 from services.orchestrator.settings import OrchestratorSettings
 from services.orchestrator.steps.usage import Metered, Price, free
 from tests.unit.orchestrator.fakes import FakeMemory, FakeScorer, FakeSearcher, FakeTools
-from tests.unit.orchestrator.serving import WorkedBy, Worker, mode_services
+from tests.unit.orchestrator.serving import NoModel, WorkedBy, Worker, mode_services
 
 ANN = Principal("acme", "ann")
 QUESTION = RunRequest(RunMode.QA, "When was the tower built?", ("default",))
@@ -153,7 +155,7 @@ class NoSwitches(AgentSwitches):
     """Switches that nobody has touched, without a message store."""
 
     def __init__(self) -> None:
-        super().__init__(None, now)  # type: ignore[arg-type]
+        super().__init__(now)
 
 
 def servicer(
@@ -161,6 +163,7 @@ def servicer(
     switch: ModelSwitch,
     tools: GrpcTools | None = None,
     switches: AgentSwitches | None = None,
+    memory: Memory | None = None,
 ) -> OrchestratorServicer:
     return OrchestratorServicer(
         orchestrator.runs,
@@ -169,6 +172,7 @@ def servicer(
         orchestrator.tally,
         tools or unreachable_tools(),
         switches or NoSwitches(),
+        QuizAnswers(memory or FakeMemory(), NoModel()),
     )
 
 

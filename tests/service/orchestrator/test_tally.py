@@ -19,11 +19,14 @@ from services.orchestrator.adapters.tally import KeyValueTally
 from services.orchestrator.handlers import OrchestratorServicer
 from services.orchestrator.log.events import RunStatus, Usage
 from services.orchestrator.models import RunKey
+from services.orchestrator.quizzes.answers import QuizAnswers
 from services.orchestrator.runs.tally import GroupBy, Period, RunCost, account
 from tests.service.orchestrator.conftest import ANN, QUESTION, NoSwitches, Orchestrator, collect, unreachable_tools
 from tests.service.orchestrator.test_handlers import serving
 from tests.service.orchestrator.test_runs import GatedModel, _has_status, status_of, until
 from tests.unit.kit.llm_fakes import Script, following_switch
+from tests.unit.orchestrator.fakes import FakeMemory
+from tests.unit.orchestrator.serving import NoModel
 
 StartOrchestrator = Callable[..., Awaitable[Orchestrator]]
 DAY = date(2026, 1, 31)
@@ -157,7 +160,13 @@ async def stub(
         following_switch(jetstream, Script(), None) as switch,
         serving(
             OrchestratorServicer(
-                orchestrator.runs, orchestrator.deletion, switch, tally, unreachable_tools(), NoSwitches()
+                orchestrator.runs,
+                orchestrator.deletion,
+                switch,
+                tally,
+                unreachable_tools(),
+                NoSwitches(),
+                QuizAnswers(FakeMemory(), NoModel()),
             )
         ) as stub,
     ):

@@ -2,11 +2,11 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from kit.access.principal import current_principal
-from kit.errors import GroundworkError, Unavailable
+from kit.errors import GroundworkError, NotFound, Unavailable
 from kit.llm import (
     ChatMessage,
     Delta,
@@ -23,7 +23,16 @@ from kit.llm import (
 from kit.stores.forgetting import Source
 from services.orchestrator.errors import FencedOff
 from services.orchestrator.log.events import Answer, EffectClass, Evidence, Retrieval, RunEvent, RunStatus
-from services.orchestrator.models import Dependent, RunKey, RunRecord, SearchQuery, Tool, Turn
+from services.orchestrator.models import (
+    Dependent,
+    QuizAnswer,
+    RunKey,
+    RunRecord,
+    SearchQuery,
+    StoredQuiz,
+    Tool,
+    Turn,
+)
 from services.orchestrator.steps.effects import Call, Fate, ToolOutcome
 
 EVIDENCE = (
@@ -91,6 +100,8 @@ class FakeMemory:
         self.turns = turns
         self.remembered: list[tuple[str, str, str, str]] = []
         self.endings: list[RunStatus] = []
+        self.quizzes: dict[tuple[str, str], StoredQuiz] = {}
+        """By thread and run."""
         self.forgotten: list[tuple[str, str, str]] = []
         """Subject, thread and run of each answer that was forgotten."""
         self.down = False
@@ -106,6 +117,17 @@ class FakeMemory:
         request = record.request
         self.endings.append(status)
         self.remembered.append((request.thread_id, record.key.run_id, request.question, answer.text))
+
+    async def quiz(self, thread_id: str, run_id: str) -> StoredQuiz:
+        if (thread_id, run_id) not in self.quizzes:
+            raise NotFound("there is no such quiz", reason="ARTEFACT_NOT_FOUND")
+        return self.quizzes[thread_id, run_id]
+
+    async def record_answers(self, thread_id: str, run_id: str, answers: Sequence[QuizAnswer]) -> StoredQuiz:
+        stored = await self.quiz(thread_id, run_id)
+        known = {each.question_id: each for each in [*stored.answers, *answers]}
+        self.quizzes[thread_id, run_id] = replace(stored, answers=tuple(known.values()))
+        return self.quizzes[thread_id, run_id]
 
     async def forget_answer(self, thread_id: str, run_id: str) -> None:
         if self.down:

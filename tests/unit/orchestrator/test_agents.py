@@ -87,7 +87,7 @@ async def test_words_choose_between_agents_and_the_default_takes_the_rest(tmp_pa
     ]:
         choice = await router.choose(RunRequest(RunMode.GROUNDED, question, ("default",), agent=named))
         assert (choice.name, choice.chosen_by) == chosen, question
-    with pytest.raises(InvalidRequest, match="contract_review, quizzes, reasoning"):
+    with pytest.raises(InvalidRequest, match="contract_review, quiz, quizzes, reasoning"):
         agents.check("nobody")
 
 

@@ -185,6 +185,7 @@ class MessageArtefact(_message.Message):
     ITEMS_FIELD_NUMBER: _builtins.int
     CITATIONS_FIELD_NUMBER: _builtins.int
     OUTLINE_FIELD_NUMBER: _builtins.int
+    ANSWERS_FIELD_NUMBER: _builtins.int
     artefact_id: _builtins.str
     """Names it within its run."""
     kind: _builtins.str
@@ -205,6 +206,10 @@ class MessageArtefact(_message.Message):
     def citations(self) -> _containers.RepeatedCompositeFieldContainer[Global___MessageCitation]:
         """The cited passages, numbered 1, 2, 3 … within the artefact."""
 
+    @_builtins.property
+    def answers(self) -> _containers.RepeatedCompositeFieldContainer[Global___QuestionAnswer]:
+        """What its owner has answered to its questions, one a question. Ignored when a message is appended."""
+
     def __init__(
         self,
         *,
@@ -215,14 +220,55 @@ class MessageArtefact(_message.Message):
         items: _abc.Iterable[Global___MessageArtefactItem] | None = ...,
         citations: _abc.Iterable[Global___MessageCitation] | None = ...,
         outline: _builtins.str = ...,
+        answers: _abc.Iterable[Global___QuestionAnswer] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["body", b"body"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["artefact_id", b"artefact_id", "body", b"body", "citations", b"citations", "items", b"items", "kind", b"kind", "outline", b"outline", "title", b"title"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answers", b"answers", "artefact_id", b"artefact_id", "body", b"body", "citations", b"citations", "items", b"items", "kind", b"kind", "outline", b"outline", "title", b"title"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___MessageArtefact: _TypeAlias = MessageArtefact  # noqa: Y015
+
+@_typing.final
+class QuestionAnswer(_message.Message):
+    """An answer to a question of a quiz, graded."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    QUESTION_ID_FIELD_NUMBER: _builtins.int
+    GIVEN_FIELD_NUMBER: _builtins.int
+    IS_RIGHT_FIELD_NUMBER: _builtins.int
+    GRADED_BY_FIELD_NUMBER: _builtins.int
+    AT_FIELD_NUMBER: _builtins.int
+    question_id: _builtins.str
+    """Question of the quiz."""
+    given: _builtins.str
+    """What was answered, in the owner's words."""
+    is_right: _builtins.bool
+    """Whether it is right."""
+    graded_by: _builtins.str
+    """How that was told: "option", "words", "spelling", "number", "model" or "nothing"."""
+    @_builtins.property
+    def at(self) -> _timestamp_pb2.Timestamp:
+        """When it was graded."""
+
+    def __init__(
+        self,
+        *,
+        question_id: _builtins.str = ...,
+        given: _builtins.str = ...,
+        is_right: _builtins.bool = ...,
+        graded_by: _builtins.str = ...,
+        at: _timestamp_pb2.Timestamp | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["at", b"at"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["at", b"at", "given", b"given", "graded_by", b"graded_by", "is_right", b"is_right", "question_id", b"question_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___QuestionAnswer: _TypeAlias = QuestionAnswer  # noqa: Y015
 
 @_typing.final
 class MessageArtefactItem(_message.Message):
@@ -703,3 +749,117 @@ class GetHistoryResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___GetHistoryResponse: _TypeAlias = GetHistoryResponse  # noqa: Y015
+
+@_typing.final
+class GetArtefactRequest(_message.Message):
+    """Names an artefact of a thread."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    THREAD_ID_FIELD_NUMBER: _builtins.int
+    RUN_ID_FIELD_NUMBER: _builtins.int
+    ARTEFACT_ID_FIELD_NUMBER: _builtins.int
+    thread_id: _builtins.str
+    """Thread."""
+    run_id: _builtins.str
+    """Run that made it."""
+    artefact_id: _builtins.str
+    """Its name within the run."""
+    def __init__(
+        self,
+        *,
+        thread_id: _builtins.str = ...,
+        run_id: _builtins.str = ...,
+        artefact_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["artefact_id", b"artefact_id", "run_id", b"run_id", "thread_id", b"thread_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetArtefactRequest: _TypeAlias = GetArtefactRequest  # noqa: Y015
+
+@_typing.final
+class GetArtefactResponse(_message.Message):
+    """An artefact."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ARTEFACT_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def artefact(self) -> Global___MessageArtefact:
+        """With its answers."""
+
+    def __init__(
+        self,
+        *,
+        artefact: Global___MessageArtefact | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["artefact", b"artefact"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["artefact", b"artefact"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetArtefactResponse: _TypeAlias = GetArtefactResponse  # noqa: Y015
+
+@_typing.final
+class RecordAnswersRequest(_message.Message):
+    """Answers to keep."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    THREAD_ID_FIELD_NUMBER: _builtins.int
+    RUN_ID_FIELD_NUMBER: _builtins.int
+    ARTEFACT_ID_FIELD_NUMBER: _builtins.int
+    ANSWERS_FIELD_NUMBER: _builtins.int
+    thread_id: _builtins.str
+    """Thread."""
+    run_id: _builtins.str
+    """Run that made the artefact."""
+    artefact_id: _builtins.str
+    """Its name within the run."""
+    @_builtins.property
+    def answers(self) -> _containers.RepeatedCompositeFieldContainer[Global___QuestionAnswer]:
+        """At most 100, one a question."""
+
+    def __init__(
+        self,
+        *,
+        thread_id: _builtins.str = ...,
+        run_id: _builtins.str = ...,
+        artefact_id: _builtins.str = ...,
+        answers: _abc.Iterable[Global___QuestionAnswer] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answers", b"answers", "artefact_id", b"artefact_id", "run_id", b"run_id", "thread_id", b"thread_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RecordAnswersRequest: _TypeAlias = RecordAnswersRequest  # noqa: Y015
+
+@_typing.final
+class RecordAnswersResponse(_message.Message):
+    """They are stored."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ARTEFACT_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def artefact(self) -> Global___MessageArtefact:
+        """With all its answers."""
+
+    def __init__(
+        self,
+        *,
+        artefact: Global___MessageArtefact | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["artefact", b"artefact"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["artefact", b"artefact"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RecordAnswersResponse: _TypeAlias = RecordAnswersResponse  # noqa: Y015

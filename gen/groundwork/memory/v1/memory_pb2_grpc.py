@@ -75,6 +75,16 @@ class MemoryServiceStub:
                 request_serializer=groundwork_dot_memory_dot_v1_dot_memory__pb2.GetHistoryRequest.SerializeToString,
                 response_deserializer=groundwork_dot_memory_dot_v1_dot_memory__pb2.GetHistoryResponse.FromString,
                 _registered_method=True)
+        self.GetArtefact = channel.unary_unary(
+                '/groundwork.memory.v1.MemoryService/GetArtefact',
+                request_serializer=groundwork_dot_memory_dot_v1_dot_memory__pb2.GetArtefactRequest.SerializeToString,
+                response_deserializer=groundwork_dot_memory_dot_v1_dot_memory__pb2.GetArtefactResponse.FromString,
+                _registered_method=True)
+        self.RecordAnswers = channel.unary_unary(
+                '/groundwork.memory.v1.MemoryService/RecordAnswers',
+                request_serializer=groundwork_dot_memory_dot_v1_dot_memory__pb2.RecordAnswersRequest.SerializeToString,
+                response_deserializer=groundwork_dot_memory_dot_v1_dot_memory__pb2.RecordAnswersResponse.FromString,
+                _registered_method=True)
 
 
 class MemoryServiceServicer:
@@ -138,6 +148,21 @@ class MemoryServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def GetArtefact(self, request, context):
+        """What a run has made in a thread besides its text, with the answers that its owner has given to it. NOT_FOUND with
+        ARTEFACT_NOT_FOUND, also when it was removed with a document that it quotes.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def RecordAnswers(self, request, context):
+        """Keeps graded answers to the questions of an artefact with it. A later answer to a question takes the place of the one before.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_MemoryServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -180,6 +205,16 @@ def add_MemoryServiceServicer_to_server(servicer, server):
                     servicer.GetHistory,
                     request_deserializer=groundwork_dot_memory_dot_v1_dot_memory__pb2.GetHistoryRequest.FromString,
                     response_serializer=groundwork_dot_memory_dot_v1_dot_memory__pb2.GetHistoryResponse.SerializeToString,
+            ),
+            'GetArtefact': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetArtefact,
+                    request_deserializer=groundwork_dot_memory_dot_v1_dot_memory__pb2.GetArtefactRequest.FromString,
+                    response_serializer=groundwork_dot_memory_dot_v1_dot_memory__pb2.GetArtefactResponse.SerializeToString,
+            ),
+            'RecordAnswers': grpc.unary_unary_rpc_method_handler(
+                    servicer.RecordAnswers,
+                    request_deserializer=groundwork_dot_memory_dot_v1_dot_memory__pb2.RecordAnswersRequest.FromString,
+                    response_serializer=groundwork_dot_memory_dot_v1_dot_memory__pb2.RecordAnswersResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -399,6 +434,60 @@ class MemoryService:
             '/groundwork.memory.v1.MemoryService/GetHistory',
             groundwork_dot_memory_dot_v1_dot_memory__pb2.GetHistoryRequest.SerializeToString,
             groundwork_dot_memory_dot_v1_dot_memory__pb2.GetHistoryResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetArtefact(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/groundwork.memory.v1.MemoryService/GetArtefact',
+            groundwork_dot_memory_dot_v1_dot_memory__pb2.GetArtefactRequest.SerializeToString,
+            groundwork_dot_memory_dot_v1_dot_memory__pb2.GetArtefactResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RecordAnswers(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/groundwork.memory.v1.MemoryService/RecordAnswers',
+            groundwork_dot_memory_dot_v1_dot_memory__pb2.RecordAnswersRequest.SerializeToString,
+            groundwork_dot_memory_dot_v1_dot_memory__pb2.RecordAnswersResponse.FromString,
             options,
             channel_credentials,
             insecure,

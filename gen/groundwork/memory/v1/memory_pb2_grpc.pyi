@@ -34,6 +34,12 @@ class MemoryServiceStub:
     """
     GetHistory: _aio.UnaryUnaryMultiCallable[_memory_pb2.GetHistoryRequest, _memory_pb2.GetHistoryResponse]
     """The last messages of a thread, oldest first. A question and its answer stand together, in the order in which was asked."""
+    GetArtefact: _aio.UnaryUnaryMultiCallable[_memory_pb2.GetArtefactRequest, _memory_pb2.GetArtefactResponse]
+    """What a run has made in a thread besides its text, with the answers that its owner has given to it. NOT_FOUND with
+    ARTEFACT_NOT_FOUND, also when it was removed with a document that it quotes.
+    """
+    RecordAnswers: _aio.UnaryUnaryMultiCallable[_memory_pb2.RecordAnswersRequest, _memory_pb2.RecordAnswersResponse]
+    """Keeps graded answers to the questions of an artefact with it. A later answer to a question takes the place of the one before."""
 
 class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
     """Threads: conversations and their messages. Owner and tenant are the principal's."""
@@ -103,5 +109,23 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _aio.ServicerContext[_memory_pb2.GetHistoryRequest, _abc.Awaitable[_memory_pb2.GetHistoryResponse]],
     ) -> _abc.Awaitable[_memory_pb2.GetHistoryResponse]:
         """The last messages of a thread, oldest first. A question and its answer stand together, in the order in which was asked."""
+
+    @_abc_1.abstractmethod
+    def GetArtefact(
+        self,
+        request: _memory_pb2.GetArtefactRequest,
+        context: _aio.ServicerContext[_memory_pb2.GetArtefactRequest, _abc.Awaitable[_memory_pb2.GetArtefactResponse]],
+    ) -> _abc.Awaitable[_memory_pb2.GetArtefactResponse]:
+        """What a run has made in a thread besides its text, with the answers that its owner has given to it. NOT_FOUND with
+        ARTEFACT_NOT_FOUND, also when it was removed with a document that it quotes.
+        """
+
+    @_abc_1.abstractmethod
+    def RecordAnswers(
+        self,
+        request: _memory_pb2.RecordAnswersRequest,
+        context: _aio.ServicerContext[_memory_pb2.RecordAnswersRequest, _abc.Awaitable[_memory_pb2.RecordAnswersResponse]],
+    ) -> _abc.Awaitable[_memory_pb2.RecordAnswersResponse]:
+        """Keeps graded answers to the questions of an artefact with it. A later answer to a question takes the place of the one before."""
 
 def add_MemoryServiceServicer_to_server(servicer: MemoryServiceServicer, server: _aio.Server) -> None: ...

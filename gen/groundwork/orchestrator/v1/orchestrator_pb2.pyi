@@ -3320,3 +3320,265 @@ class UsageRow(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___UsageRow: _TypeAlias = UsageRow  # noqa: Y015
+
+@_typing.final
+class Quiz(_message.Message):
+    """A quiz, as far as it is answered."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    QUIZ_ID_FIELD_NUMBER: _builtins.int
+    TITLE_FIELD_NUMBER: _builtins.int
+    QUESTIONS_FIELD_NUMBER: _builtins.int
+    ANSWERED_FIELD_NUMBER: _builtins.int
+    RIGHT_FIELD_NUMBER: _builtins.int
+    quiz_id: _builtins.str
+    """Run that made it."""
+    title: _builtins.str
+    """One line for people."""
+    answered: _builtins.int
+    """Questions that are answered."""
+    right: _builtins.int
+    """Of those, questions that are answered right."""
+    @_builtins.property
+    def questions(self) -> _containers.RepeatedCompositeFieldContainer[Global___QuizQuestion]:
+        """In order."""
+
+    def __init__(
+        self,
+        *,
+        quiz_id: _builtins.str = ...,
+        title: _builtins.str = ...,
+        questions: _abc.Iterable[Global___QuizQuestion] | None = ...,
+        answered: _builtins.int = ...,
+        right: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answered", b"answered", "questions", b"questions", "quiz_id", b"quiz_id", "right", b"right", "title", b"title"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Quiz: _TypeAlias = Quiz  # noqa: Y015
+
+@_typing.final
+class QuizQuestion(_message.Message):
+    """A question of a quiz. What gives the answer away is unset until it is answered."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    QUESTION_ID_FIELD_NUMBER: _builtins.int
+    KIND_FIELD_NUMBER: _builtins.int
+    DIFFICULTY_FIELD_NUMBER: _builtins.int
+    QUESTION_FIELD_NUMBER: _builtins.int
+    OPTIONS_FIELD_NUMBER: _builtins.int
+    RESULT_FIELD_NUMBER: _builtins.int
+    question_id: _builtins.str
+    """Unique within the quiz."""
+    kind: _builtins.str
+    """"multiple_choice", "true_false" or "short_answer"."""
+    difficulty: _builtins.str
+    """"easy", "medium" or "hard"."""
+    question: _builtins.str
+    """The question, or the statement that is true or false; "____" stands for what is asked for."""
+    @_builtins.property
+    def options(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Of a multiple choice."""
+
+    @_builtins.property
+    def result(self) -> Global___GradedAnswer:
+        """What was answered last; unset before."""
+
+    def __init__(
+        self,
+        *,
+        question_id: _builtins.str = ...,
+        kind: _builtins.str = ...,
+        difficulty: _builtins.str = ...,
+        question: _builtins.str = ...,
+        options: _abc.Iterable[_builtins.str] | None = ...,
+        result: Global___GradedAnswer | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["result", b"result"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["difficulty", b"difficulty", "kind", b"kind", "options", b"options", "question", b"question", "question_id", b"question_id", "result", b"result"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___QuizQuestion: _TypeAlias = QuizQuestion  # noqa: Y015
+
+@_typing.final
+class GradedAnswer(_message.Message):
+    """What became of an answer."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    GIVEN_FIELD_NUMBER: _builtins.int
+    IS_RIGHT_FIELD_NUMBER: _builtins.int
+    GRADED_BY_FIELD_NUMBER: _builtins.int
+    ANSWER_FIELD_NUMBER: _builtins.int
+    EXPLANATION_FIELD_NUMBER: _builtins.int
+    CITATIONS_FIELD_NUMBER: _builtins.int
+    given: _builtins.str
+    """What was answered."""
+    is_right: _builtins.bool
+    """Whether it is right."""
+    graded_by: _builtins.str
+    """How that was told: "option", "words", "spelling", "number", "model" or "nothing"."""
+    answer: _builtins.str
+    """The right answer."""
+    explanation: _builtins.str
+    """Why it is right."""
+    @_builtins.property
+    def citations(self) -> _containers.RepeatedCompositeFieldContainer[Global___Citation]:
+        """The words that prove it."""
+
+    def __init__(
+        self,
+        *,
+        given: _builtins.str = ...,
+        is_right: _builtins.bool = ...,
+        graded_by: _builtins.str = ...,
+        answer: _builtins.str = ...,
+        explanation: _builtins.str = ...,
+        citations: _abc.Iterable[Global___Citation] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "citations", b"citations", "explanation", b"explanation", "given", b"given", "graded_by", b"graded_by", "is_right", b"is_right"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GradedAnswer: _TypeAlias = GradedAnswer  # noqa: Y015
+
+@_typing.final
+class GivenAnswer(_message.Message):
+    """An answer to a question."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    QUESTION_ID_FIELD_NUMBER: _builtins.int
+    GIVEN_FIELD_NUMBER: _builtins.int
+    question_id: _builtins.str
+    """Question of the quiz."""
+    given: _builtins.str
+    """The option, its letter, "true", "false", or a few words. At most 1000 characters."""
+    def __init__(
+        self,
+        *,
+        question_id: _builtins.str = ...,
+        given: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["given", b"given", "question_id", b"question_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GivenAnswer: _TypeAlias = GivenAnswer  # noqa: Y015
+
+@_typing.final
+class GetQuizRequest(_message.Message):
+    """Names a quiz."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    THREAD_ID_FIELD_NUMBER: _builtins.int
+    QUIZ_ID_FIELD_NUMBER: _builtins.int
+    thread_id: _builtins.str
+    """Thread."""
+    quiz_id: _builtins.str
+    """Run that made it."""
+    def __init__(
+        self,
+        *,
+        thread_id: _builtins.str = ...,
+        quiz_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["quiz_id", b"quiz_id", "thread_id", b"thread_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetQuizRequest: _TypeAlias = GetQuizRequest  # noqa: Y015
+
+@_typing.final
+class GetQuizResponse(_message.Message):
+    """A quiz."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    QUIZ_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def quiz(self) -> Global___Quiz:
+        """As far as it is answered."""
+
+    def __init__(
+        self,
+        *,
+        quiz: Global___Quiz | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["quiz", b"quiz"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["quiz", b"quiz"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetQuizResponse: _TypeAlias = GetQuizResponse  # noqa: Y015
+
+@_typing.final
+class GradeQuizRequest(_message.Message):
+    """Answers to grade."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    THREAD_ID_FIELD_NUMBER: _builtins.int
+    QUIZ_ID_FIELD_NUMBER: _builtins.int
+    ANSWERS_FIELD_NUMBER: _builtins.int
+    thread_id: _builtins.str
+    """Thread."""
+    quiz_id: _builtins.str
+    """Run that made the quiz."""
+    @_builtins.property
+    def answers(self) -> _containers.RepeatedCompositeFieldContainer[Global___GivenAnswer]:
+        """1 to 100, one a question."""
+
+    def __init__(
+        self,
+        *,
+        thread_id: _builtins.str = ...,
+        quiz_id: _builtins.str = ...,
+        answers: _abc.Iterable[Global___GivenAnswer] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answers", b"answers", "quiz_id", b"quiz_id", "thread_id", b"thread_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GradeQuizRequest: _TypeAlias = GradeQuizRequest  # noqa: Y015
+
+@_typing.final
+class GradeQuizResponse(_message.Message):
+    """They are graded and kept."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    QUIZ_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def quiz(self) -> Global___Quiz:
+        """As far as it is answered now."""
+
+    def __init__(
+        self,
+        *,
+        quiz: Global___Quiz | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["quiz", b"quiz"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["quiz", b"quiz"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GradeQuizResponse: _TypeAlias = GradeQuizResponse  # noqa: Y015

@@ -90,6 +90,16 @@ class OrchestratorServiceStub:
                 request_serializer=groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.SwitchAgentRequest.SerializeToString,
                 response_deserializer=groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.SwitchAgentResponse.FromString,
                 _registered_method=True)
+        self.GetQuiz = channel.unary_unary(
+                '/groundwork.orchestrator.v1.OrchestratorService/GetQuiz',
+                request_serializer=groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.GetQuizRequest.SerializeToString,
+                response_deserializer=groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.GetQuizResponse.FromString,
+                _registered_method=True)
+        self.GradeQuiz = channel.unary_unary(
+                '/groundwork.orchestrator.v1.OrchestratorService/GradeQuiz',
+                request_serializer=groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.GradeQuizRequest.SerializeToString,
+                response_deserializer=groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.GradeQuizResponse.FromString,
+                _registered_method=True)
         self.GetModels = channel.unary_unary(
                 '/groundwork.orchestrator.v1.OrchestratorService/GetModels',
                 request_serializer=groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.GetModelsRequest.SerializeToString,
@@ -196,6 +206,20 @@ class OrchestratorServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def GetQuiz(self, request, context):
+        """A quiz of a thread of the caller, as far as it is answered. NOT_FOUND with ARTEFACT_NOT_FOUND where there is none.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GradeQuiz(self, request, context):
+        """Grades answers to questions of a quiz and keeps them with the thread. A later answer takes the place of the one before.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def GetModels(self, request, context):
         """The language models: what each operation asks, and what there is.
         """
@@ -275,6 +299,16 @@ def add_OrchestratorServiceServicer_to_server(servicer, server):
                     servicer.SwitchAgent,
                     request_deserializer=groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.SwitchAgentRequest.FromString,
                     response_serializer=groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.SwitchAgentResponse.SerializeToString,
+            ),
+            'GetQuiz': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetQuiz,
+                    request_deserializer=groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.GetQuizRequest.FromString,
+                    response_serializer=groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.GetQuizResponse.SerializeToString,
+            ),
+            'GradeQuiz': grpc.unary_unary_rpc_method_handler(
+                    servicer.GradeQuiz,
+                    request_deserializer=groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.GradeQuizRequest.FromString,
+                    response_serializer=groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.GradeQuizResponse.SerializeToString,
             ),
             'GetModels': grpc.unary_unary_rpc_method_handler(
                     servicer.GetModels,
@@ -590,6 +624,60 @@ class OrchestratorService:
             '/groundwork.orchestrator.v1.OrchestratorService/SwitchAgent',
             groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.SwitchAgentRequest.SerializeToString,
             groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.SwitchAgentResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetQuiz(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/groundwork.orchestrator.v1.OrchestratorService/GetQuiz',
+            groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.GetQuizRequest.SerializeToString,
+            groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.GetQuizResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GradeQuiz(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/groundwork.orchestrator.v1.OrchestratorService/GradeQuiz',
+            groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.GradeQuizRequest.SerializeToString,
+            groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.GradeQuizResponse.FromString,
             options,
             channel_credentials,
             insecure,

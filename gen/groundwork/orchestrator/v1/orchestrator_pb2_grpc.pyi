@@ -51,6 +51,10 @@ class OrchestratorServiceStub:
     """Switches an agent off or on, on all replicas and after a restart. While it is off its questions get one search and one answer, and
     are told so; runs that go on end as they began. INVALID_ARGUMENT for an agent that cannot be switched.
     """
+    GetQuiz: _aio.UnaryUnaryMultiCallable[_orchestrator_pb2.GetQuizRequest, _orchestrator_pb2.GetQuizResponse]
+    """A quiz of a thread of the caller, as far as it is answered. NOT_FOUND with ARTEFACT_NOT_FOUND where there is none."""
+    GradeQuiz: _aio.UnaryUnaryMultiCallable[_orchestrator_pb2.GradeQuizRequest, _orchestrator_pb2.GradeQuizResponse]
+    """Grades answers to questions of a quiz and keeps them with the thread. A later answer takes the place of the one before."""
     GetModels: _aio.UnaryUnaryMultiCallable[_orchestrator_pb2.GetModelsRequest, _orchestrator_pb2.GetModelsResponse]
     """The language models: what each operation asks, and what there is."""
     SetModel: _aio.UnaryUnaryMultiCallable[_orchestrator_pb2.SetModelRequest, _orchestrator_pb2.SetModelResponse]
@@ -163,6 +167,22 @@ class OrchestratorServiceServicer(metaclass=_abc_1.ABCMeta):
         """Switches an agent off or on, on all replicas and after a restart. While it is off its questions get one search and one answer, and
         are told so; runs that go on end as they began. INVALID_ARGUMENT for an agent that cannot be switched.
         """
+
+    @_abc_1.abstractmethod
+    def GetQuiz(
+        self,
+        request: _orchestrator_pb2.GetQuizRequest,
+        context: _aio.ServicerContext[_orchestrator_pb2.GetQuizRequest, _abc.Awaitable[_orchestrator_pb2.GetQuizResponse]],
+    ) -> _abc.Awaitable[_orchestrator_pb2.GetQuizResponse]:
+        """A quiz of a thread of the caller, as far as it is answered. NOT_FOUND with ARTEFACT_NOT_FOUND where there is none."""
+
+    @_abc_1.abstractmethod
+    def GradeQuiz(
+        self,
+        request: _orchestrator_pb2.GradeQuizRequest,
+        context: _aio.ServicerContext[_orchestrator_pb2.GradeQuizRequest, _abc.Awaitable[_orchestrator_pb2.GradeQuizResponse]],
+    ) -> _abc.Awaitable[_orchestrator_pb2.GradeQuizResponse]:
+        """Grades answers to questions of a quiz and keeps them with the thread. A later answer takes the place of the one before."""
 
     @_abc_1.abstractmethod
     def GetModels(

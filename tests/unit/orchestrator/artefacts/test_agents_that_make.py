@@ -210,7 +210,6 @@ async def test_nothing_found_is_left_to_the_search(agent: str, message: str) -> 
     ("agent", "message", "says"),
     [
         ("quiz", "A quiz of 2 questions", [QUIZ]),
-        ("quiz", "A quiz", []),
         ("visualisation", "Bar chart of heights", [CHART]),
     ],
 )
