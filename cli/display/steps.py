@@ -8,6 +8,7 @@ from typing import Any
 from cli.client.gateway import Json
 from cli.client.sse import Event
 from cli.display.terminal import escape
+from cli.display.tool_names import in_words
 
 ARGUMENT_CHARACTERS_MAX = 80
 SUMMARY_CHARACTERS_MAX = 240
@@ -26,9 +27,9 @@ def step_line(event: Event, names: dict[str, str]) -> str:
     match event.kind:
         case "tool":
             names[data["call_id"]] = data["name"]
-            return f"[bold]→ {escape(data['name'])}[/bold]({escape(_arguments(data['arguments']))})"
+            return f"[bold]→ {escape(in_words(data['name']))}[/bold] ({escape(_arguments(data['arguments']))})"
         case "tool_result":
-            return _result(data, names.get(data["call_id"], "the tool"))
+            return _result(data, in_words(names.get(data["call_id"], "the tool")))
         case "approval":
             return _approval(data)
         case "parked":
@@ -110,11 +111,11 @@ def _result(data: Json, name: str) -> str:
 
 
 def _approval(data: Json) -> str:
-    tool = escape(data["tool"])
+    tool = escape(in_words(data["tool"]))
     if data["decision"] == "pending":
-        return f"[yellow]? {tool} needs your approval[/yellow] ({escape(_arguments(data['arguments']))})"
+        return f"[yellow]? {tool}: needs your approval[/yellow] ({escape(_arguments(data['arguments']))})"
     by = f" by {escape(data['decided_by'])}" if data.get("decided_by") else ""
-    return f"  {tool} was {_DECISIONS.get(data['decision'], escape(str(data['decision'])))}{by}"
+    return f"  {tool}: {_DECISIONS.get(data['decision'], escape(str(data['decision'])))}{by}"
 
 
 def _arguments(arguments: dict[str, Any]) -> str:

@@ -102,7 +102,7 @@ async def _failures(gateway: Gateway, question: Question) -> list[str]:
         found = hits[0]["text"] if hits else ""
     else:
         body = {"question": question.text, "collection_ids": [question.case]}
-        found = (await gateway.request("POST", "/v1/qa", json=body))["text"]
+        found = (await gateway.request("POST", "/v1/qa", json=body))["answer"]
     is_right = question.expected in found
     return [] if is_right else [f"{question.case}: {question.text!r} gives {found[:200]!r}, not {question.expected!r}"]
 
@@ -181,7 +181,7 @@ async def _marks(gateway: Gateway, model: ScriptedModel) -> list[str]:
         model.replies = [Reply([f"Die Halcyon wurde 1962 gebaut {mark}."])]
         body = {"question": "Wann wurde die Halcyon gebaut?", "collection_ids": [_SHIP]}
         answer = await gateway.request("POST", "/v1/qa", json=body)
-        if answer["text"] != "Die Halcyon wurde 1962 gebaut [1].":
+        if answer["answer"] != "Die Halcyon wurde 1962 gebaut [1].":
             failures.append(f"{_SHIP}: the mark {mark} gives {answer['text']!r}")
     return failures
 

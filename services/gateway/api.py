@@ -33,6 +33,7 @@ from services.gateway.routes import (
     health,
     jobs,
     keys,
+    me,
     models,
     oauth,
     questions,
@@ -111,6 +112,7 @@ def create_api(backends: Backends, api_keys: Keys | None = None) -> FastAPI:
         approvals,
         threads,
         usage,
+        me,
         keys,
     ):
         app.include_router(module.router, dependencies=[Depends(authenticated)])

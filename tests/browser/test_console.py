@@ -193,7 +193,7 @@ def test_call_is_allowed_in_the_stream_by_keyboard(visit: Visit, site: Site, des
     page = visit.page
     say(page, "Mail it")
     question = page.get_by_test_id("decisions").get_by_test_id("question")
-    expect(question).to_contain_text("May send_email be called with this?")
+    expect(question).to_contain_text("Allow this: send an e-mail?")
     expect(question).to_contain_text("<b>ann@example.org")
     expect(question).to_contain_text("it is not called")
     expect(page.get_by_test_id("approvals-count")).to_have_text("1")
@@ -201,7 +201,7 @@ def test_call_is_allowed_in_the_stream_by_keyboard(visit: Visit, site: Site, des
     page.keyboard.press("Enter")
     expect(question).to_have_count(0)
     expect(page.get_by_test_id("answer")).to_have_text("It was not sent.")
-    expect(page.get_by_test_id("step").filter(has_text="send_email: Allowed")).to_have_attribute("data-state", "ok")
+    expect(page.get_by_test_id("step").filter(has_text="send an e-mail: Allowed")).to_have_attribute("data-state", "ok")
     expect(page.get_by_test_id("approvals-button")).to_be_hidden()
     assert desk.decisions == [("ap1", {"decision": "allow", "arguments_hash": "ab" * 32})]
 

@@ -75,7 +75,7 @@ def test_a_folder_is_ingested_and_questions_are_answered_from_it(
 def test_a_chat_shows_its_tools_and_keeps_a_thread(system: Groundwork, api: Api) -> None:
     once = groundwork(system.port, "chat", "What is 12*7?", "--tool", "math_eval")
     assert "84" in once.stdout
-    assert '→ math_eval(expression="12*7")' in once.stderr
+    assert '→ calculate (expression="12*7")' in once.stderr
     before = {each["id"] for each in api.get("/v1/threads")["threads"]}
     conversation = groundwork(system.port, "chat", "--json", given="What is 2+2?\nWhat is 3*3?\n")
     told = [json.loads(line) for line in conversation.stdout.splitlines()]

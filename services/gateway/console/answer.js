@@ -6,6 +6,7 @@ import { mark } from "./citations.js";
 import { claimItems, judgeLine, support } from "./claims.js";
 import { drawCoverage } from "./coverage.js";
 import { byId, make, setText } from "./dom.js";
+import { inWords } from "./names.js";
 import { openPassage } from "./passage.js";
 import { addEvent, newRun } from "./run.js";
 import { StepTrace, planned } from "./steps.js";
@@ -63,7 +64,7 @@ export class AnswerView {
       plan: () => this.say(planned(data)),
       retrieval: () => this.#retrieval(data),
       token: () => this.#draw(),
-      tool: () => this.say(`Using ${data.name} …`),
+      tool: () => this.say(`Using a tool: ${inWords(data.name)} …`),
       tool_result: () => this.say("Thinking …"),
       parked: () => this.say("Waiting for your decision. You may ask something else meanwhile."),
       artefact: () => drawArtefacts(this.#run),

@@ -2,6 +2,7 @@
 
 import { AnswerView } from "./answer.js";
 import { startApprovals } from "./approvals.js";
+import { startCaller } from "./caller.js";
 import { askedAlone, collection, isShown, noticeCollection, returnTo, showCollections, startCollections } from "./collections.js";
 import { over, researched, send, showEarlier, withTools } from "./conversation.js";
 import { redrawDocuments, startLibrary } from "./documents.js";
@@ -203,6 +204,7 @@ function startTheme() {
 
 startTheme();
 startKeys();
+startCaller();
 startLibrary({ collection, isShown, onUnknown: noticeCollection, onDrawn: (drawn) => offerSamples({ ...drawn, isAsked: !isChat() }) });
 startSamples((text) => {
   question.value = text;

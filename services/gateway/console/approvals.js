@@ -1,6 +1,7 @@
 // Calls of tools that wait for a person: asked about in the run's card, and listed for all runs, also after a reload.
 
 import { byId, make, setText } from "./dom.js";
+import { inWords } from "./names.js";
 import { Problem, call } from "./sse.js";
 import { argumentList } from "./steps.js";
 
@@ -81,7 +82,7 @@ function drawList(approvals) {
 function questionBox(asked, listed = false) {
   const failure = make("p", { className: "failure", hidden: true, attributes: { role: "alert" } });
   const choice = (word, decision, className) =>
-    make("button", { type: "button", className, dataset: { testid: decision }, attributes: { "aria-label": `${word} ${asked.tool}` } }, word);
+    make("button", { type: "button", className, dataset: { testid: decision }, attributes: { "aria-label": `${word}: ${inWords(asked.tool)}` } }, word);
   const allow = choice("Allow", "allow", "primary");
   const deny = choice("Deny", "deny", "secondary");
   const open = make("button", { type: "button", className: "link", hidden: !listed, dataset: { testid: "show-run" } }, "Show the run");
@@ -105,8 +106,8 @@ function questionBox(asked, listed = false) {
   open.addEventListener("click", () => show(asked.run_id));
   return make(
     "section",
-    { className: "question", dataset: { testid: "question", id: asked.id }, attributes: { "aria-label": `May ${asked.tool} be called?` } },
-    make("p", { className: "question-title" }, "May ", make("strong", {}, asked.tool), " be called with this?"),
+    { className: "question", dataset: { testid: "question", id: asked.id }, attributes: { "aria-label": `Allow this: ${inWords(asked.tool)}?` } },
+    make("p", { className: "question-title" }, "Allow this: ", make("strong", {}, inWords(asked.tool)), "?"),
     argumentList(asked.arguments) || make("p", { className: "hint" }, "It takes no arguments."),
     taint(asked),
     make("p", { className: "hint" }, expiry(asked.expires_at)),

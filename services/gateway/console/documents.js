@@ -1,5 +1,6 @@
 // The library: uploads on their way and documents as the server knows them.
 
+import { mayChange } from "./caller.js";
 import { byId, make, setText } from "./dom.js";
 import { keyHeaders } from "./key.js";
 import { Problem, call, followForever, lost } from "./sse.js";
@@ -42,7 +43,7 @@ export function startLibrary(given) {
   });
   const drop = byId("drop");
   const lit = (event, on) => {
-    if (!event.dataTransfer?.types.includes("Files")) return;
+    if (!mayChange() || !event.dataTransfer?.types.includes("Files")) return;
     event.preventDefault();
     drop.classList.toggle("over", on);
   };
@@ -51,7 +52,7 @@ export function startLibrary(given) {
   document.addEventListener("dragleave", (event) => event.relatedTarget === null && lit(event, false));
   document.addEventListener("drop", (event) => {
     lit(event, false);
-    if (event.dataTransfer?.files.length) upload([...event.dataTransfer.files], collection());
+    if (mayChange() && event.dataTransfer?.files.length) upload([...event.dataTransfer.files], collection());
   });
 }
 
@@ -127,9 +128,9 @@ function newRow(id) {
   const detail = make("p", { className: "hint detail" });
   const bar = make("progress", { max: 1, attributes: { "aria-label": "Progress" } });
   const failure = make("p", { className: "failure", attributes: { dir: "auto" } });
-  const retry = make("button", { type: "button", className: "link" }, "Try again");
+  const retry = make("button", { type: "button", className: "link changes" }, "Try again");
   const download = make("a", { className: "link", download: "", href: `/v1/documents/${encodeURIComponent(id)}/content` }, "Download");
-  const remove = make("button", { type: "button", className: "link danger" }, "Delete");
+  const remove = make("button", { type: "button", className: "link danger changes" }, "Delete");
   retry.addEventListener("click", () => act(failure, () => call(`/v1/documents/${encodeURIComponent(id)}/reindex`, { method: "POST" })));
   const named = confirmed(remove, () => act(failure, () => call(`/v1/documents/${encodeURIComponent(id)}`, { method: "DELETE" })));
   const element = make(

@@ -2,6 +2,7 @@
 // what it cost.
 
 import { byId, make, setText } from "./dom.js";
+import { inWords } from "./names.js";
 import { argumentText, duration, stepCost } from "./text.js";
 
 const DECISIONS = { allowed: "Allowed", denied: "Denied", expired: "Nobody decided in time" };
@@ -57,7 +58,7 @@ export class StepTrace {
 
   #tool({ call_id: id, name, arguments: given, step }) {
     byId("trace").open = true;
-    const item = this.#add("running", name, given);
+    const item = this.#add("running", inWords(name), given);
     setText(item.summary, "Running …");
     this.#calls.set(id, item);
     if (step) this.#steps.set(step, item); // rather than a note of the same step
@@ -73,12 +74,12 @@ export class StepTrace {
   }
 
   #approval({ approval_id: id, tool, decision, decided_by: by }) {
-    if (decision === "pending") this.#calls.set(`approval ${id}`, this.#note(`${tool} waits for a decision`, "waiting"));
+    if (decision === "pending") this.#calls.set(`approval ${id}`, this.#note(`${inWords(tool)}: waits for a decision`, "waiting"));
     else {
       const item = this.#calls.get(`approval ${id}`);
       if (!item) return;
       item.element.dataset.state = decision === "allowed" ? "ok" : "failed";
-      setText(item.summary, `${tool}: ${DECISIONS[decision] || decision}${by ? ` by ${by}` : ""}`);
+      setText(item.summary, `${inWords(tool)}: ${DECISIONS[decision] || decision}${by ? ` by ${by}` : ""}`);
     }
   }
 

@@ -21,6 +21,14 @@ KeyPath = Annotated[str, _KEY_ID, Path(description="The key's id: what stands be
 TenantFilter = Annotated[str, _TENANT_OR_EMPTY, Query(description="Keys of this tenant; empty means yours.")]
 
 
+class Caller(BaseModel):
+    """Who is asking."""
+
+    tenant: str = Field(description="The tenant whose data it is.")
+    subject: str = Field(description="The user within the tenant.")
+    scopes: list[Scope] = Field(description="All that the caller may do, with what their scopes include.")
+
+
 class NewApiKey(RequestBody):
     """An API key to be made."""
 

@@ -38,10 +38,10 @@ def test_one_message_shows_its_steps_its_answer_and_what_it_cost(server: FakeSer
     result = groundwork("chat", "Mail it", "--tool", "search", "--tool", "send_email", "-c", "hr")
     assert (result.exit_code, result.stdout) == (0, "Done. [1]\n\n")
     assert result.stderr.splitlines() == [
-        '→ search(query="leave", top_k=3)',
-        "  ✓ search: 2 passages of handbook.pdf  1.5 s",
-        '→ send_email(to="ann")',
-        "  ✗ send_email: the server takes no mail (SMTP_REFUSED)  20 ms",
+        '→ search the documents (query="leave", top_k=3)',
+        "  ✓ search the documents: 2 passages of handbook.pdf  1.5 s",
+        '→ send an e-mail (to="ann")',
+        "  ✗ send an e-mail: the server takes no mail (SMTP_REFUSED)  20 ms",
         "2 tool calls · 1200 + 56 tokens · $0.0020 · 2.5 s · qwen",
     ]
     sent = json.loads(server.requests[0][2])
@@ -157,7 +157,7 @@ def test_a_port_that_is_none_is_told_as_the_start_tells_it(
 def test_a_run_that_waits_is_left_where_nobody_can_be_asked(waiting: FakeServer, groundwork: Command) -> None:
     result = groundwork("chat", "Mail it")
     assert (result.exit_code, result.stdout) == (4, "")
-    assert "send_email needs your approval" in result.stderr
+    assert "send an e-mail: needs your approval" in result.stderr
     assert "groundwork approvals" in result.stderr
     assert "groundwork runs follow r1" in result.stderr
     told = json.loads(groundwork("chat", "Mail it", "--json").stdout)
@@ -204,7 +204,7 @@ def test_a_run_is_found_again_and_what_was_decided_is_not_asked_again(waiting: F
     groundwork("approvals", "deny", "ap1")
     result = groundwork("runs", "follow", "r1")
     assert (result.exit_code, result.stdout) == (0, "Done. [1]\n\n")
-    assert "  send_email was denied by ann" in result.stderr.splitlines()
+    assert "  send an e-mail: denied by ann" in result.stderr.splitlines()
 
 
 def test_a_run_that_waits_again_is_read_past_where_it_waited_before(server: FakeServer, groundwork: Command) -> None:

@@ -1,5 +1,6 @@
 """The console's own logic, run by Node where there is one; and what its files must never contain."""
 
+import json
 import re
 import shutil
 import subprocess
@@ -7,6 +8,8 @@ from importlib import resources
 from pathlib import Path
 
 import pytest
+
+from cli.display.tool_names import TOOLS, in_words
 
 CONSOLE = Path(str(resources.files("services.gateway") / "console"))
 _NODE = shutil.which("node")
@@ -20,6 +23,17 @@ def run_script(folder: Path, script: str) -> None:
     (folder / "test.mjs").write_text(f'import assert from "node:assert/strict";\n{script}')
     done = subprocess.run([_NODE, "test.mjs"], cwd=folder, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_tools_have_the_same_words_as_on_the_command_line() -> None:
+    script = (CONSOLE / "names.js").read_text("utf-8")
+    assert json.loads(script[script.index("{") : script.index("};") + 1]) == TOOLS
+
+
+def test_each_tool_has_its_words() -> None:
+    toolbox = {path.stem for path in Path(str(resources.files("services.tools") / "toolbox")).glob("[a-z]*.py")}
+    assert set(TOOLS) == toolbox
+    assert in_words("look_it-up") == "look it up"
 
 
 @needs_node

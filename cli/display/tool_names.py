@@ -1,0 +1,37 @@
+"""Tools in words. The console has the same (`services/gateway/console/names.js`)."""
+
+from __future__ import annotations
+
+import re
+
+TOOLS = {
+    "compose_context": "put sources together",
+    "dedup_diversify": "drop repetitions",
+    "fetch_docs": "read passages whole",
+    "get_project_details": "look up a project",
+    "http_get": "read a web address",
+    "http_request": "call another system",
+    "math_eval": "calculate",
+    "multi_query_rewrite": "find other wordings",
+    "portfolio": "list projects",
+    "query_local_kb": "search the knowledge base",
+    "query_plan": "plan a search",
+    "rag_forget": "delete a document",
+    "rag_index": "keep a text",
+    "rag_list": "list documents",
+    "rag_search": "search documents and notes",
+    "rerank": "order passages",
+    "router_select": "choose how to search",
+    "search": "search the documents",
+    "search_projects": "search projects",
+    "send_email": "send an e-mail",
+    "temporal_normalize": "work out dates",
+    "time_now": "look at the clock",
+    "verify": "check a claim",
+}
+_SIGNS = re.compile(r"[_-]+")
+
+
+def in_words(name: str) -> str:
+    """A tool as a person calls it: in its words, or its name without signs."""
+    return TOOLS.get(name) or _SIGNS.sub(" ", name).strip()

@@ -1,0 +1,30 @@
+// Tools in words. The command line has the same (`cli/display/tool_names.py`).
+
+const TOOLS = {
+  "compose_context": "put sources together",
+  "dedup_diversify": "drop repetitions",
+  "fetch_docs": "read passages whole",
+  "get_project_details": "look up a project",
+  "http_get": "read a web address",
+  "http_request": "call another system",
+  "math_eval": "calculate",
+  "multi_query_rewrite": "find other wordings",
+  "portfolio": "list projects",
+  "query_local_kb": "search the knowledge base",
+  "query_plan": "plan a search",
+  "rag_forget": "delete a document",
+  "rag_index": "keep a text",
+  "rag_list": "list documents",
+  "rag_search": "search documents and notes",
+  "rerank": "order passages",
+  "router_select": "choose how to search",
+  "search": "search the documents",
+  "search_projects": "search projects",
+  "send_email": "send an e-mail",
+  "temporal_normalize": "work out dates",
+  "time_now": "look at the clock",
+  "verify": "check a claim"
+};
+
+/** A tool as a person calls it: in its words, or its name without signs. */
+export const inWords = (name) => TOOLS[name] || String(name).replaceAll(/[_-]+/g, " ").trim();
