@@ -54,9 +54,9 @@ class Session:
     def __init__(
         self,
         output: Output,
-        thread_id: str | None,
-        tools: tuple[str, ...] | None,
-        collection_ids: tuple[str, ...] | None,
+        thread_id: str | None = None,
+        tools: tuple[str, ...] | None = None,
+        collection_ids: tuple[str, ...] | None = None,
         verify: str | None = None,
     ) -> None:
         self._output = output
@@ -114,6 +114,11 @@ class Session:
     def see_through(self, view: RunView, code: int) -> int:
         """From where following stopped to the end of the run, deciding what it asks."""
         while code == 0 and not view.position.done:
+            if view.run.input and self._interactive:
+                if not (text := _reply(self._output)):
+                    return self._leave(view)
+                code = exit_code_of(partial(_go_on_with, view=view, text=text), "Cancelled.")
+                continue
             asked = next(iter(view.run.pending.values()), None)
             choice = choose(asked, self._output) if asked and self._interactive else Choice.LATER
             if not asked or choice is Choice.LATER:
@@ -128,10 +133,14 @@ class Session:
         if self._output.as_json:
             view.finish()
         else:
+            run_id = view.position.run_id
+            how = (
+                f"Answer with: groundwork runs answer {run_id}"
+                if view.run.input
+                else "Decide with: groundwork approvals"
+            )
             self._output.err.print(
-                f"Run {view.position.run_id} waits. Decide with: groundwork approvals; "
-                f"then see: groundwork runs follow {view.position.run_id}",
-                markup=False,
+                f"Run {run_id} waits. {how}; then see: groundwork runs follow {run_id}", markup=False, soft_wrap=True
             )
         return WAITING
 
@@ -158,7 +167,7 @@ class Session:
 def follow(run_id: str, output: Output) -> int:
     """Shows a run from its beginning to its end, and asks what it waits for. Leaving it does not cancel it."""
     view = RunView(output, Position(run_id=run_id, looks_only=True), with_steps=True)
-    session = Session(output, None, None, None)
+    session = Session(output)
 
     async def begin(gateway: Gateway) -> int:
         given(run_id, "run")
@@ -178,6 +187,8 @@ def is_parked(event: Event) -> bool:
 
 async def _still_waits(gateway: Gateway, run: RunFold) -> bool:
     """Whether the run waits now: when it is read from its beginning, it may have waited before and gone on."""
+    if run.waits and run.waits["waits_for"] == "input":
+        return bool((await gateway.request("GET", f"/v1/runs/{in_path(run.run_id, 'run')}"))["status"] == "waiting")
     asked = set(run.waits["approval_ids"]) if run.waits else set()
     return bool(asked) and asked <= {each["id"] for each in await waiting(gateway)}
 
@@ -197,6 +208,29 @@ async def _go_on(gateway: Gateway, *, view: RunView, asked: Json, choice: Choice
             tell(error)  # decided elsewhere, or expired: the run's next events say what became of it
     await view.follow(gateway, until=is_parked)
     return 0
+
+
+async def _go_on_with(gateway: Gateway, *, view: RunView, text: str) -> int:
+    try:
+        await answer(gateway, view.position.run_id, text)
+    except ApiError as error:
+        tell(error)  # answered elsewhere, or the run went on: its next events say what became of it
+    await view.follow(gateway, until=is_parked)
+    return 0
+
+
+async def answer(gateway: Gateway, run_id: str, text: str) -> Json:
+    """Answers what the run asks its user. Raises ApiError, for example when it asks nothing any more."""
+    return await gateway.request("POST", f"/v1/runs/{in_path(run_id, 'run')}/input", json={"text": text})
+
+
+def _reply(output: Output) -> str:
+    """What the person at the terminal answers; empty for later. The question stands above, as a step of the run."""
+    output.err.print("[dim]Answer in a line; an empty one leaves it for later.[/dim]")
+    try:
+        return _prompted().strip()
+    except (EOFError, KeyboardInterrupt):
+        return ""
 
 
 def _prompted() -> str:

@@ -9,11 +9,11 @@ import typer
 
 from cli.client.gateway import Gateway, Json
 from cli.client.searching import metadata_of
-from cli.commands.chatting import Verify
+from cli.commands.chatting import Session, Verify, is_parked
 from cli.display.answering import RunView
 from cli.display.output import Output
 from cli.errors import given, in_words
-from cli.running import run
+from cli.running import exit_code_of
 
 Effort = Literal["auto", "low", "medium", "high"]
 _Collections = Annotated[list[str], typer.Option("--collection", "-c", help="Where to look; repeatable.")]
@@ -51,11 +51,14 @@ def research(
 ) -> None:
     """Research a question: plan, search in rounds, follow names that were found, and say what is missing. Ctrl-C cancels it.
 
-    Exit code 3 when the answer is that the documents do not say.
+    Where the question does not say what it is about, effort high asks first. Exit code 3 when the answer is that the documents do
+    not say.
     """
     output = Output(as_json=as_json)
 
-    async def command(gateway: Gateway) -> int:
+    view = RunView(output, with_steps=not quiet)
+
+    async def begin(gateway: Gateway) -> int:
         filters = {"metadata": metadata_of(where), "date_from": date_from, "date_to": date_to}
         budgets = {"wall_clock_s": max_seconds, "searches": max_searches, "cost_usd": max_cost}
         options: Json = {
@@ -67,9 +70,7 @@ def research(
             "budgets": {name: limit for name, limit in budgets.items() if limit},
         }
         asked = tuple(given(each, "collection") for each in collection)
-        view = RunView(output, with_steps=not quiet)
-        await view.follow(gateway, ResearchQuestion(in_words(question, "question"), asked, options))
-        view.finish()
-        return view.exit_code
+        await view.follow(gateway, ResearchQuestion(in_words(question, "question"), asked, options), until=is_parked)
+        return 0
 
-    run(command, interrupted="Cancelled.")
+    raise typer.Exit(Session(output).see_through(view, exit_code_of(begin, "Cancelled.")))

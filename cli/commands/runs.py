@@ -7,11 +7,12 @@ from typing import Annotated
 import typer
 
 from cli.client.gateway import Gateway, Json, in_path
-from cli.commands.chatting import follow
+from cli.commands.chatting import answer, follow
 from cli.deleting import GONE, Yes, delete_each
 from cli.display.output import Output
 from cli.display.steps import cost_line
 from cli.display.terminal import escape
+from cli.errors import given, in_words
 from cli.running import WHERE, run
 
 runs = typer.Typer(no_args_is_help=True, help="Runs: list, show, follow, delete.", epilog=WHERE)
@@ -53,6 +54,26 @@ def show_run(run_id: Annotated[str, typer.Argument(help="The run.")], as_json: A
             output.json(found)
         else:
             _show(output, found)
+        return 0
+
+    run(command)
+
+
+@runs.command(name="answer")
+def answer_run(
+    run_id: Annotated[str, typer.Argument(help="The run that asks.")],
+    text: Annotated[str, typer.Argument(help="The answer to its question.")],
+    as_json: AsJson = False,
+) -> None:
+    """Answer what a run asks you, and let it go on."""
+    output = Output(as_json=as_json)
+
+    async def command(gateway: Gateway) -> int:
+        answered = await answer(gateway, given(run_id, "run"), in_words(text, "answer"))
+        if as_json:
+            output.json(answered)
+        else:
+            output.out.print(f"answered; see: groundwork runs follow {run_id}", markup=False)
         return 0
 
     run(command)

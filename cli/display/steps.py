@@ -30,8 +30,8 @@ def step_line(event: Event, names: dict[str, str]) -> str:
             return f"[bold]→ {escape(in_words(data['name']))}[/bold] ({escape(_arguments(data['arguments']))})"
         case "tool_result":
             return _result(data, in_words(names.get(data["call_id"], "the tool")))
-        case "approval":
-            return _approval(data)
+        case "approval" | "input":
+            return _asked(data) if event.kind == "input" else _approval(data)
         case "parked":
             return f"[yellow]… waits until {escape(data['until'] or 'it is decided')}[/yellow]"
         case "thinking" if data.get("phase") == "resume":
@@ -47,8 +47,7 @@ def research_line(event: Event) -> str:
         case "plan" if data.get("round"):
             return _planned(data)
         case "retrieval" if data.get("round"):
-            found = len(data["evidence"])
-            return f"  {data['searches']} searches; {found} passage{'s' if found != 1 else ''} kept"
+            return _found(data)
         case "coverage":
             return _covered(data)
         case _:
@@ -85,11 +84,22 @@ def duration(seconds: float) -> str:
 
 def _planned(data: Json) -> str:
     searches = "; ".join(shortened(each["text"], ARGUMENT_CHARACTERS_MAX) for each in data["sub_queries"])
-    return f"[bold]Round {data['round']}[/bold] ({escape(data['effort'])}): {escape(searches)}"
+    on = data.get("investigation")
+    where = f"{data['effort']}, on {shortened(on, ARGUMENT_CHARACTERS_MAX)}" if on else data["effort"]
+    return f"[bold]Round {data['round']}[/bold] ({escape(where)}): {escape(searches)}"
+
+
+def _found(data: Json) -> str:
+    found = len(data["evidence"])
+    kept = f"{found} passage{'s' if found != 1 else ''} kept"
+    return f"  {data['searches']} searches; {kept}" if data["searches"] else f"  Investigations joined; {kept}"
 
 
 def _covered(data: Json) -> str:
     """The coverage and its table: a line for each part of the question."""
+    on = data.get("investigation")
+    if on:
+        return f"  Covered: {data['share']:.0%} of {escape(shortened(on, ARGUMENT_CHARACTERS_MAX))}"
     lines = [f"  Covered: {data['share']:.0%}"]
     for part in data["parts"]:
         numbers = "".join(f"[{number}]" for number in part["evidence"])
@@ -116,6 +126,12 @@ def _approval(data: Json) -> str:
         return f"[yellow]? {tool}: needs your approval[/yellow] ({escape(_arguments(data['arguments']))})"
     by = f" by {escape(data['decided_by'])}" if data.get("decided_by") else ""
     return f"  {tool}: {_DECISIONS.get(data['decision'], escape(str(data['decision'])))}{by}"
+
+
+def _asked(data: Json) -> str:
+    if data["state"] == "pending":
+        return f"[yellow]? {escape(data['question'])}[/yellow]"
+    return f"  You: {escape(data['text'])}" if data["text"] else "  Nobody answered in time."
 
 
 def _arguments(arguments: dict[str, Any]) -> str:

@@ -31,8 +31,14 @@ def leans_on_the_last(question: str) -> bool:
         not found
         or (len(found) == 1 and not found[0].is_exact and read_question(question).kind is not AnswerKind.DEFINITION)
         or goes_on(question)
-        or any(word in question for word in _PRONOUNS_WITHOUT_SPACES)
-        or any(_is_pronoun(token.surface.lower(), question) for token in tokens(question))
+        or has_pronoun(question)
+    )
+
+
+def has_pronoun(text: str) -> bool:
+    """Whether a word of `text` is a pronoun of its language."""
+    return any(word in text for word in _PRONOUNS_WITHOUT_SPACES) or any(
+        _is_pronoun(token.surface.lower(), text) for token in tokens(text)
     )
 
 

@@ -46,6 +46,8 @@ class RunFold:
     """Calls of tools by their id, in order of their beginning."""
     pending: dict[str, Json] = field(default_factory=dict)
     """Approvals that nobody has decided, by their id, in order of their asking."""
+    input: Json | None = None
+    """The question to the user that nobody has answered."""
     waits: Json | None = None
     """What a waiting run waits for, as the `parked` event has it."""
     error: Json | None = None
@@ -57,7 +59,7 @@ class RunFold:
     def add(self, kind: str, data: Mapping[str, Any]) -> None:
         """Takes an event in. One of a kind that a newer server knows is passed over."""
         self.run_id = data["run_id"]
-        if kind != "approval":  # a decision alone does not set the run going
+        if kind not in ("approval", "input"):  # a decision or an answer alone does not set the run going
             self.status, self.waits = RUNNING, None
         own = {key: value for key, value in data.items() if key not in _ENVELOPE}
         match kind:
@@ -69,14 +71,14 @@ class RunFold:
                 self._take_judgement(kind, own)
             case "thinking" | "retrieval":
                 self._note(own.get("degraded"))
-            case "tool" | "tool_result" | "approval":
+            case "tool" | "tool_result" | "approval" | "input":
                 self._take_step(kind, own)
             case "usage" | "error":
                 setattr(self, kind, own)
             case "parked":
                 self.status, self.waits = WAITING, own
             case "done":
-                self.status = own["status"]
+                self.status, self.input = own["status"], None
                 self.pending.clear()
 
     def _note(self, degraded: Json | list[Json] | None) -> None:
@@ -97,7 +99,8 @@ class RunFold:
     def _take_judgement(self, kind: str, own: Json) -> None:
         match kind:
             case "coverage":
-                self.coverage = _without_step(own)
+                if not own.get("investigation"):  # else it is of a part of the question only
+                    self.coverage = _without_step(own)
             case "verification":
                 self.verification = own
             case _:
@@ -116,6 +119,8 @@ class RunFold:
                 self.pending[own["approval_id"]] = {**own, "run_id": self.run_id, "id": own["approval_id"]}
             case "approval":
                 self.pending.pop(own["approval_id"], None)
+            case "input":
+                self.input = own if own["state"] == "pending" else None
 
     def result(self) -> Json:
         """What came of the run so far, as one JSON object."""
@@ -131,6 +136,7 @@ class RunFold:
             "usage": self.usage,
             "tool_calls": list(self.calls.values()),
             "approvals": list(self.pending.values()),
+            "input": self.input,
             "parked": self.waits,
             "error": self.error,
             "coverage": self.coverage,

@@ -167,6 +167,12 @@ class ApprovalClosed(FailedPrecondition):
     reason = "APPROVAL_CLOSED"
 
 
+class InputClosed(FailedPrecondition):
+    """The run asks its user nothing, was answered already, went on without an answer, or has ended."""
+
+    reason = "INPUT_CLOSED"
+
+
 class NotYoursToDecide(PermissionDenied):
     reason = "NOT_YOURS_TO_DECIDE"
 

@@ -142,6 +142,13 @@ class OrchestratorServicer(rpc.OrchestratorServiceServicer):
         )
         return pb.ResolveApprovalResponse(approval=_question(decided))
 
+    async def AnswerInput(self, request: pb.AnswerInputRequest, context: Any) -> pb.AnswerInputResponse:
+        record = await self._visible(request.run_id)
+        answered = await self._runs.inputs.answer(current_principal(), record, request.text)
+        response = pb.AnswerInputResponse()
+        fill(response.input, answered)
+        return response
+
     async def ListTools(self, request: pb.ListToolsRequest, context: Any) -> pb.ListToolsResponse:
         return pb.ListToolsResponse(tools=await self._tools.messages())
 

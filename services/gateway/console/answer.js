@@ -6,6 +6,7 @@ import { mark } from "./citations.js";
 import { claimItems, judgeLine, support } from "./claims.js";
 import { drawCoverage } from "./coverage.js";
 import { byId, make, setText } from "./dom.js";
+import { drawInput } from "./input.js";
 import { inWords } from "./names.js";
 import { openPassage } from "./passage.js";
 import { addEvent, newRun } from "./run.js";
@@ -58,6 +59,7 @@ export class AnswerView {
     addEvent(this.#run, { event, data });
     this.#steps.take({ event, data });
     this.#decisions.show(this.#run.approvals);
+    drawInput(this.#run);
     const take = {
       run: () => this.#begin(data),
       thinking: () => this.#thinking(data),
@@ -66,7 +68,7 @@ export class AnswerView {
       token: () => this.#draw(),
       tool: () => this.say(`Using a tool: ${inWords(data.name)} …`),
       tool_result: () => this.say("Thinking …"),
-      parked: () => this.say("Waiting for your decision. You may ask something else meanwhile."),
+      parked: () => this.say(this.#run.input ? "Waiting for your answer." : "Waiting for your decision. You may ask something else meanwhile."),
       artefact: () => drawArtefacts(this.#run),
       coverage: () => drawCoverage(this.#run.coverage),
       claim: () => this.#claims(),

@@ -8,7 +8,7 @@ const UNANSWERED = { ok: null, summary: "", duration_ms: null, error: null };
 export function newRun() {
   const judged = { support_status: null, method: "", answer_confidence: null, answer_status: null };
   const grounds = { ...judged, citations: [], closest: [], conflicts: [], block: null, verification: null, ending: "" };
-  const steps = { degraded: [], usage: {}, tool_calls: [], approvals: [], parked: null, error: null, coverage: null, artefacts: [] };
+  const steps = { degraded: [], usage: {}, tool_calls: [], approvals: [], input: null, parked: null, error: null, coverage: null, artefacts: [] };
   return { run_id: "", thread_id: null, status: "", answer: "", ...grounds, ...steps };
 }
 
@@ -16,7 +16,8 @@ export function newRun() {
 export function addEvent(run, { event, data }) {
   const { run_id: id, seq: _seq, at: _at, ...own } = data;
   run.run_id = id;
-  if (event !== "approval") Object.assign(run, { status: "running", parked: null }); // a decision alone does not set the run going
+  // A decision or an answer alone does not set the run going.
+  if (!["approval", "input"].includes(event)) Object.assign(run, { status: "running", parked: null });
   const take = {
     run: () => (run.thread_id = own.thread_id ?? null),
     token: () => (run.answer = applyToken(run.answer, own)),
@@ -25,15 +26,16 @@ export function addEvent(run, { event, data }) {
     tool: () => run.tool_calls.push({ ...own, ...UNANSWERED }),
     tool_result: () => answerCall(run, own),
     approval: () => ask(run, own),
+    input: () => (run.input = own.state === "pending" ? own : null),
     claim: () => judge(run, own),
     verification: () => (run.verification = own),
     answer: () => answer(run, own),
     usage: () => (run.usage = own),
     error: () => (run.error = own),
-    coverage: () => (run.coverage = withoutStep(own)),
+    coverage: () => own.investigation || (run.coverage = withoutStep(own)), // of an investigation it is of a part of the question only
     artefact: () => keep(run, withoutStep(own)),
     parked: () => Object.assign(run, { status: "waiting", parked: own }),
-    done: () => Object.assign(run, { status: own.status, approvals: [] }),
+    done: () => Object.assign(run, { status: own.status, approvals: [], input: null }),
   }[event];
   take?.();
 }

@@ -8,10 +8,11 @@ import { argumentText, duration, stepCost } from "./text.js";
 const DECISIONS = { allowed: "Allowed", denied: "Denied", expired: "Nobody decided in time" };
 
 /** What was planned: a search, or another way to an answer. */
-export function planned({ route, queries, round = 0 }) {
+export function planned({ route, queries, round = 0, investigation = "" }) {
   const quoted = queries.map((query) => `“${query}”`).join(", ");
   const words = { tools: "Choosing tools …", math: `Working out ${quoted} …`, time: "Looking at the clock …", talk: "Answering …" };
-  return words[route] || `${round ? `Round ${round}: searching` : "Searching"} for ${quoted} …`;
+  const where = round ? `Round ${round}${investigation ? `, on “${investigation}”` : ""}: searching` : "Searching";
+  return words[route] || `${where} for ${quoted} …`;
 }
 
 /** Draws into the card's list of steps. Make a new one for each run. */
@@ -32,10 +33,11 @@ export class StepTrace {
       thinking: () => this.#thinking(data),
       plan: () => this.#note(planned(data)),
       retrieval: () => this.#retrieval(data),
-      coverage: () => this.#note(`Covered: ${Math.round(data.share * 100)} % of the question`),
+      coverage: () => this.#note(`Covered: ${Math.round(data.share * 100)} % of ${data.investigation ? `“${data.investigation}”` : "the question"}`),
       tool: () => this.#tool(data),
       tool_result: () => this.#result(data),
       approval: () => this.#approval(data),
+      input: () => this.#note(data.state === "pending" ? data.question : data.text ? `You: ${data.text}` : "Nobody answered in time"),
       verification: () => this.#note(`Checked ${data.sentences.length} sentence${data.sentences.length === 1 ? "" : "s"}`),
       usage: () => this.#usage(data),
       done: () => this.#done(),

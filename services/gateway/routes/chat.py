@@ -82,10 +82,12 @@ def _run_request(message: ToolChatRequest, collection_ids: Sequence[str], idempo
 
 
 def _waiting(run: RunFold) -> Json:
-    how = (
+    path = f"/v1/runs/{run.run_id}"
+    decide = (
         "Read the arguments, then allow or deny each call with POST /v1/approvals/{id} and "
-        '{"decision": "allow" | "deny", "arguments_hash": …}. The run goes on by itself: '
-        f"follow it at GET /v1/runs/{run.run_id}/events, or fetch its answer from GET /v1/runs/{run.run_id}."
+        '{"decision": "allow" | "deny", "arguments_hash": …}. '
     )
+    how = f'Answer the question with POST {path}/input and {{"text": …}}. ' if run.input else decide
+    then = f"The run goes on by itself: follow it at GET {path}/events, or fetch its answer from GET {path}."
     until = run.waits["until"] if run.waits else None
-    return WaitingRun.model_validate({**run.result(), "until": until, "next": how}).model_dump(mode="json")
+    return WaitingRun.model_validate({**run.result(), "until": until, "next": how + then}).model_dump(mode="json")

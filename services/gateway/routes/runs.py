@@ -15,7 +15,7 @@ from services.gateway.errors import RunUnanswered
 from services.gateway.reports import ENDINGS, MEDIA_TYPES, render
 from services.gateway.schemas.fields import DIGITS, PageSize, PageToken, Pattern, RunPath
 from services.gateway.schemas.problem import problems
-from services.gateway.schemas.runs import Run, RunList, RunWithAnswer
+from services.gateway.schemas.runs import AnsweredInput, Run, RunInput, RunList, RunWithAnswer
 from services.gateway.schemas.streams import run_stream_response
 from services.gateway.streams.following import follow
 from services.gateway.streams.shares import STREAM_PLACE
@@ -73,6 +73,16 @@ async def cancel_run(run_id: RunPath, services: Services) -> Run:
     request = pb.CancelRunRequest(run_id=run_id)
     answer = await services.orchestrator.CancelRun(request, timeout=services.settings.rpc_timeout_s)
     return _run(answer.run)
+
+
+@router.post("/{run_id}/input", responses=problems(404, 412, 413, 415))
+async def answer_input(run_id: RunPath, answer: RunInput, services: Services) -> AnsweredInput:
+    """Answers what a run asks its user (event `input`), and lets it go on; follow it at `/v1/runs/{run_id}/events`. Harmless when
+    repeated with the same text. 412 with reason `INPUT_CLOSED` when the run asks nothing, has another answer already, has gone on
+    without one, or has ended; 403 with `NOT_YOURS_TO_DECIDE` when the run is somebody else's."""
+    request = pb.AnswerInputRequest(run_id=run_id, text=answer.text)
+    answered = await services.orchestrator.AnswerInput(request, timeout=services.settings.rpc_timeout_s)
+    return AnsweredInput.model_validate({**encode(answered.input), "run_id": run_id})
 
 
 @router.delete("/{run_id}", status_code=204, responses=problems())

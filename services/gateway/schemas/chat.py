@@ -64,13 +64,21 @@ class WaitingApproval(BaseModel):
     tainted_arguments: list[str] = Field(default=[], description=TAINTED_ARGUMENTS)
 
 
+class WaitingInput(BaseModel):
+    """A question to the user."""
+
+    question: str = Field(description="What is asked. Answer with POST /v1/runs/{run_id}/input.")
+    expires_at: Moment | None = Field(description="After it nobody can answer any more, and the run goes on without.")
+
+
 class WaitingRun(BaseModel):
-    """A run that goes on once a person has decided."""
+    """A run that goes on once a person has decided or answered."""
 
     run_id: str = Field(description="The run.")
     status: Literal["waiting"] = Field(description="It waits.")
     thread_id: str | None = Field(description="The thread, if there is one.")
-    approvals: list[WaitingApproval] = Field(description="What it waits for.")
+    approvals: list[WaitingApproval] = Field(description="Calls that wait for a decision.")
+    input: WaitingInput | None = Field(default=None, description="The question that waits for an answer of the user.")
     until: Moment | None = Field(description="At this moment it goes on without.")
     tool_calls: list[ToolUse] = Field(description="Calls of tools so far, in order of their beginning.")
     next: str = Field(description="How to go on, for a person.")

@@ -13,6 +13,7 @@ SupportStatus = Literal["supported", "partial", "insufficient", "unavailable", "
 AnswerStatus = Literal["likely", "uncertain", "unlikely", "unknown"]
 PartState = Literal["found", "partly", "conflicting", "missing", "unknown"]
 ApprovalDecision = Literal["pending", "allowed", "denied", "expired", "unknown"]
+InputState = Literal["pending", "answered", "expired", "unknown"]
 
 
 class Event(BaseModel):
@@ -245,6 +246,9 @@ class Coverage(BaseModel):
         description="Mean of the parts' scores, 0 to 1. From 0.8 on nothing more is searched for."
     )
     round: int = Field(description="Round after which it was measured.")
+    investigation: str = Field(
+        description="The sub-investigation whose parts these are, as in Plan; empty for the whole question."
+    )
 
 
 class Verification(BaseModel):
@@ -373,6 +377,9 @@ class PlanEvent(Event):
     round: int = Field(description="Round that it is for, from 1; 0 where there are no rounds.")
     effort: str = Field(description="`low`, `medium` or `high`.")
     parts: list[str] = Field(description="What the answer must know: the parts of the question.")
+    investigation: str = Field(
+        description="The sub-investigation that searches: the part of the question that it looks at. Empty for the whole run."
+    )
 
 
 class RetrievalEvent(Event):
@@ -387,6 +394,9 @@ class RetrievalEvent(Event):
     )
     dropped: list[DroppedPassage] = Field(description="Passages that were found and left out, at most 40.")
     searches: int = Field(description="Searches of this round.")
+    investigation: str = Field(
+        description="The sub-investigation that found it, as in Plan. Passages that it found first have the number 0 until the next `retrieval` of the whole run, which joins all investigations. Empty for the whole run."
+    )
 
 
 class TokenEvent(Event):
@@ -520,9 +530,11 @@ class ApprovalEvent(Event):
 
 
 class ParkedEvent(Event):
-    """`parked`: the run waits: nobody works on it, and its clock stands still. It goes on at the next event that is no `approval`, such as `thinking` with the phase `resume`."""
+    """`parked`: the run waits: nobody works on it, and its clock stands still. It goes on at the next event that is no `approval` and no `input`, such as `thinking` with the phase `resume`."""
 
-    waits_for: str = Field(description="What it waits for: `approval`, a decision about each of `approval_ids`.")
+    waits_for: str = Field(
+        description="What it waits for: `approval`, a decision about each of `approval_ids`, or `input`, an answer of the user."
+    )
     approval_ids: list[str] = Field(
         description="The questions that nobody has decided: Approval.approval_id, in the order in which they were asked."
     )
@@ -537,6 +549,9 @@ class CoverageEvent(Event):
         description="Mean of the parts' scores, 0 to 1. From 0.8 on nothing more is searched for."
     )
     round: int = Field(description="Round after which it was measured.")
+    investigation: str = Field(
+        description="The sub-investigation whose parts these are, as in Plan; empty for the whole question."
+    )
 
 
 class ClaimEvent(Event):
@@ -562,6 +577,15 @@ class ArtefactEvent(Event):
     outline: str = Field(description="The same as plain text, for clients that do not draw the kind.")
 
 
+class InputEvent(Event):
+    """`input`: the run asks its user something (`pending`), or the answer has come. POST /v1/runs/{run_id}/input answers it."""
+
+    question: str = Field(description="What is asked.")
+    state: InputState | None = Field(description="What came of it.")
+    text: str = Field(description="The answer; empty while there is none.")
+    expires_at: Moment | None = Field(description="After this moment nobody can answer any more.")
+
+
 EVENT_MODELS: dict[str, type[Event]] = {
     "run": RunStartedEvent,
     "agent": AgentEvent,
@@ -581,5 +605,6 @@ EVENT_MODELS: dict[str, type[Event]] = {
     "coverage": CoverageEvent,
     "claim": ClaimEvent,
     "artefact": ArtefactEvent,
+    "input": InputEvent,
 }
 """The data of each kind of event."""

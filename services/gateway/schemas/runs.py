@@ -11,12 +11,14 @@ from services.gateway.schemas.events import (
     Citation,
     Conflict,
     Coverage,
+    InputState,
     RunStatus,
     SupportStatus,
     Usage,
     Verification,
 )
 from services.gateway.schemas.fields import (
+    NOT_BLANK,
     WHOLE,
     CollectionIds,
     DocumentIds,
@@ -244,6 +246,24 @@ class ResearchRequest(RequestBody):
         """As the contract has them."""
         filters = self.filters.asked() if self.filters else None
         return pb.ResearchOptions(effort=self.effort, answer=self.answer, filter=filters)
+
+
+class RunInput(RequestBody):
+    """An answer to what a run asks its user."""
+
+    model_config = ConfigDict(json_schema_extra={"example": {"text": "The plant in Leeds"}})
+
+    text: Annotated[str, Field(min_length=1, max_length=2000), NOT_BLANK] = Field(description="The answer.")
+
+
+class AnsweredInput(BaseModel):
+    """What a run asked its user, and the answer."""
+
+    run_id: str = Field(description="The run; its events are at /v1/runs/{run_id}/events.")
+    question: str = Field(description="What was asked.")
+    state: InputState | None = Field(description="What came of it.")
+    text: str = Field(description="The answer.")
+    expires_at: Moment | None = Field(description="After it nobody could have answered any more.")
 
 
 class Run(BaseModel):

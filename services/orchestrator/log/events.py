@@ -167,6 +167,7 @@ class Plan(Payload):
     round: int = 0
     effort: str = ""
     parts: Sequence[str] = ()
+    investigation: str = ""
 
 
 @dataclass(frozen=True)
@@ -219,6 +220,7 @@ class Retrieval(Payload):
     round: int = 0
     dropped: Sequence[DroppedPassage] = ()
     searches: int = 0
+    investigation: str = ""
 
 
 class PartState(Enum):
@@ -249,6 +251,7 @@ class Coverage(Payload):
     parts: Sequence[CoveragePart]
     share: float
     round: int = 0
+    investigation: str = ""
 
 
 @dataclass(frozen=True)
@@ -503,9 +506,35 @@ class Approval(Payload):
         return self.decision in (ApprovalDecision.ALLOWED, ApprovalDecision.DENIED)
 
 
+class InputState(Enum):
+    PENDING = "pending"
+    ANSWERED = "answered"
+    EXPIRED = "expired"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True)
+class InputRequest(Payload):
+    """A question to the user of the run (PENDING), or what came of it."""
+
+    question: str
+    state: InputState
+    text: str
+    expires_at: datetime
+
+    @property
+    def is_decided(self) -> bool:
+        """Whether the user has answered; a question that has expired is closed by the run itself."""
+        return self.state is InputState.ANSWERED
+
+
+Asked = Approval | InputRequest
+"""What a run asks a person, and what came of it: whoever is asked may append it while the run waits."""
+
+
 @dataclass(frozen=True)
 class RunParked(Payload):
-    """The run waits. It goes on at the next event that is no approval."""
+    """The run waits. It goes on at the next event that is no `Asked`."""
 
     waits_for: str
     approval_ids: Sequence[str]

@@ -17,7 +17,7 @@ from kit.errors import GroundworkError, Unavailable
 from kit.observability.telemetry import span
 from services.orchestrator.errors import FencedOff
 from services.orchestrator.log.events import (
-    Approval,
+    Asked,
     Degradation,
     Done,
     Payload,
@@ -40,6 +40,8 @@ _NOT_DURABLE = Degradation(
     "LOG_UNAVAILABLE",
     "the event log cannot be reached: this answer goes on live, but will not survive a lost connection",
 )
+APPROVAL, INPUT = "approval", "input"
+"""What a parked run waits for."""
 _HANDED_OVER = Thinking("handover", "This worker stops; another continues this answer.")
 _current_step: ContextVar[Meter | None] = ContextVar("current_step", default=None)
 
@@ -155,7 +157,8 @@ class Journal:
             if self.progress.has_unread_decision:
                 return
             asked = tuple(each.approval_id for each in self.progress.pending)
-            event = self._next("", RunParked("approval", asked, until), StepState())
+            waits_for = INPUT if not asked and self.progress.pending_input else APPROVAL
+            event = self._next("", RunParked(waits_for, asked, until), StepState())
             try:
                 self.position = await self._log.append(self.key, event, self.position)
             except FencedOff:
@@ -211,7 +214,7 @@ class Journal:
         except GroundworkError:
             return False
         new = [event for event in events if event.seq > self.progress.seq]
-        if not new or not all(isinstance(event.payload, Approval) and event.payload.is_decided for event in new):
+        if not new or not all(isinstance(event.payload, Asked) and event.payload.is_decided for event in new):
             return False
         for event in new:
             self._publish(event)

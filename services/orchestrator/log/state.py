@@ -10,8 +10,11 @@ from services.orchestrator.log.events import (
     Approval,
     ApprovalDecision,
     Artefact,
+    Asked,
     Budgets,
     Done,
+    InputRequest,
+    InputState,
     Payload,
     RunError,
     RunEvent,
@@ -70,6 +73,8 @@ class Progress:
     """Of effects, by step; those whose result is known are in here too."""
     approvals: dict[str, Approval] = field(default_factory=dict)
     """By step, in the order in which they were asked: the question, or the decision once there is one."""
+    inputs: dict[str, InputRequest] = field(default_factory=dict)
+    """By step: the question to the user, or what came of it once something has."""
     asked_at: dict[str, datetime] = field(default_factory=dict)
     """By step: when its question was asked."""
     parked: RunParked | None = None
@@ -101,10 +106,16 @@ class Progress:
         return [each for each in self.approvals.values() if each.decision is ApprovalDecision.PENDING]
 
     @property
+    def pending_input(self) -> InputRequest | None:
+        """The question that the user has not answered."""
+        return next((each for each in self.inputs.values() if each.state is InputState.PENDING), None)
+
+    @property
     def waiting_since(self) -> datetime | None:
-        """When the oldest of those was asked."""
-        pending = (step for step, each in self.approvals.items() if each.decision is ApprovalDecision.PENDING)
-        return min((self.asked_at[step] for step in pending), default=None)
+        """When the oldest question that nobody has answered was asked."""
+        approvals = [step for step, each in self.approvals.items() if each.decision is ApprovalDecision.PENDING]
+        inputs = [step for step, each in self.inputs.items() if each.state is InputState.PENDING]
+        return min((self.asked_at[step] for step in (*approvals, *inputs)), default=None)
 
     @property
     def outcome(self) -> Outcome:
@@ -120,7 +131,7 @@ class Progress:
         self.seq = event.seq
         self.began_at = self.began_at or event.at
         self._apply_to_step(event)
-        if not isinstance(event.payload, Approval):
+        if not isinstance(event.payload, Asked):
             self.parked = event.payload if isinstance(event.payload, RunParked) else None
         match event.payload:
             case RunStarted():
@@ -153,14 +164,17 @@ class Progress:
             return
         if state.spent is not None:
             self.spent[step] = state.spent
-        if isinstance(event.payload, Approval):
-            self._apply_approval(event, event.payload)
+        if isinstance(event.payload, Asked):
+            self._apply_asked(event, event.payload)
         elif state.phase is StepPhase.RESULT:
             self.results[step] = Recorded(event.payload, state)
         elif state.phase is StepPhase.INTENT:
             self.intents[step] = Recorded(event.payload, state)
 
-    def _apply_approval(self, event: RunEvent, approval: Approval) -> None:
-        self.approvals[event.step] = replace(approval, approval_id=approval_id(event.run_id, event.step))
+    def _apply_asked(self, event: RunEvent, asked: Asked) -> None:
+        if isinstance(asked, Approval):
+            self.approvals[event.step] = replace(asked, approval_id=approval_id(event.run_id, event.step))
+        else:
+            self.inputs[event.step] = asked
         self.asked_at.setdefault(event.step, event.at)
-        self.has_unread_decision |= approval.is_decided
+        self.has_unread_decision |= asked.is_decided

@@ -48,7 +48,9 @@ class Research(Mode):
     takes_research = True
     answers_late = True
 
-    def __init__(self, services: ModeServices, limits: Limits, gate: ResearchGate) -> None:
+    def __init__(
+        self, services: ModeServices, limits: Limits, gate: ResearchGate, input_life_s: float = 86_400.0
+    ) -> None:
         self.budgets: Budgets = limits.budgets
         self._gate = gate
         self._documents = DocumentAnswers(services, limits)
@@ -60,6 +62,7 @@ class Research(Mode):
             services.model,
             services.checks,
             limits.evidence_top_k,
+            input_life_s,
         )
 
     @contextmanager
@@ -112,4 +115,4 @@ def build_mode(services: ModeServices, settings: OrchestratorSettings) -> Mode:
         most_runs=settings.agentic_runs_max,
         failure_rate=settings.research_failure_rate,
     )
-    return Research(services, Limits.of(settings), gate)
+    return Research(services, Limits.of(settings), gate, settings.approval_life_s)

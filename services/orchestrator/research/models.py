@@ -44,6 +44,14 @@ class Purpose(Enum):
 
 
 @dataclass(frozen=True)
+class Unclear:
+    """What the user is asked before a thorough search."""
+
+    question: str
+    """Empty where the question can be answered as it stands."""
+
+
+@dataclass(frozen=True)
 class PlannedSearch:
     """One search of a round."""
 

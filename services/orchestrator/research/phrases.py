@@ -20,6 +20,8 @@ class Phrases:
     """The budget {budget} ended the search before {parts} could be looked for."""
     not_all: str
     """Of a search that ended early with every part found."""
+    what_is_meant: str
+    """A question back to the user about {question}."""
 
 
 _PHRASES = {
@@ -27,26 +29,31 @@ _PHRASES = {
         "Not found: {parts}. Looked for with {searches} searches; the closest passages are from {documents}.",
         "Left out because the budget ({budget}) was used up: {parts}.",
         "The search ended early because the budget ({budget}) was used up.",
+        "“{question}” does not say what it is about. Which person, thing or event do you mean?",
     ),
     "de": Phrases(
         "Nicht gefunden: {parts}. Gesucht mit {searches} Suchen; die nächsten Stellen stammen aus {documents}.",
         "Ausgelassen, weil das Budget ({budget}) verbraucht war: {parts}.",
         "Die Suche endete vorzeitig, weil das Budget ({budget}) verbraucht war.",
+        "„{question}“ sagt nicht, worum es geht. Welche Person, Sache oder welches Ereignis ist gemeint?",
     ),
     "fr": Phrases(
         "Introuvable : {parts}. {searches} recherches faites ; les passages les plus proches viennent de {documents}.",
         "Laissé de côté car le budget ({budget}) est épuisé : {parts}.",
         "La recherche s'est arrêtée car le budget ({budget}) est épuisé.",
+        "« {question} » ne dit pas de quoi il s'agit. De quelle personne, chose ou événement parlez-vous ?",
     ),
     "es": Phrases(
         "No encontrado: {parts}. Se hicieron {searches} búsquedas; los pasajes más cercanos son de {documents}.",
         "Se omitió porque se agotó el presupuesto ({budget}): {parts}.",
         "La búsqueda terminó antes porque se agotó el presupuesto ({budget}).",
+        "«{question}» no dice de qué se trata. ¿A qué persona, cosa o acontecimiento se refiere?",
     ),
     "ru": Phrases(
         "Не найдено: {parts}. Выполнено поисков: {searches}; ближайшие фрагменты — из {documents}.",
         "Пропущено, так как бюджет ({budget}) исчерпан: {parts}.",
         "Поиск закончился раньше: бюджет ({budget}) исчерпан.",
+        "В вопросе «{question}» не сказано, о чём он. Какого человека, предмет или событие вы имеете в виду?",
     ),
 }
 

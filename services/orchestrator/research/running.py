@@ -18,7 +18,6 @@ from services.orchestrator.research.report import Report, Section, outline, seve
 from services.orchestrator.research.steps import ResearchServices, ResearchSteps, RoundsState, Task
 from services.orchestrator.research.telling import degradations
 from services.orchestrator.steps.run import Run
-from services.orchestrator.without_model.followups import stand_alone
 
 
 class ResearchRun:
@@ -36,12 +35,12 @@ class ResearchRun:
         services, run, record = self._services, self._run, self._record
         has_model = bool(services.drafter.model_name)
         history = await services.threads.history(run, record, for_model=has_model)
-        task = await self._steps.task(stand_alone(record.request.question, history), history)
+        task = await self._steps.task(record.request.question, history)
         state = await self._steps.search_in_rounds(task)
         if not state.found and not state.spent_budget:
             await Screen(run.journal).settle(SEARCH_DOWN)
             return Answer(SEARCH_DOWN, (), SupportStatus.UNAVAILABLE, EXTRACTIVE)
-        question = record.request.question
+        question = task.asked
         draft = await self._drafted("draft", task, state, question)
         if self._options.answer == REPORT:
             draft = await self._in_sections(draft, task, state, outline(task, question), with_headings=True)
@@ -59,7 +58,7 @@ class ResearchRun:
     ) -> Draft:
         """The draft with what each section says behind it. Sections for which there is no time or budget are left out, and that is
         said."""
-        report = Report(self._record.request.question, draft, with_headings=with_headings)
+        report = Report(task.asked, draft, with_headings=with_headings)
         for number, section in enumerate(sections, start=1):
             try:
                 self._run.budgets.require_time()
@@ -78,7 +77,7 @@ class ResearchRun:
 
     async def _ended(self, draft: Draft, task: Task, state: RoundsState) -> Answer:
         """The answer with its ending and what it covers, and a note of what was left open behind its text."""
-        run, question = self._run, self._record.request.question
+        run, question = self._run, task.asked
         searched = state.searched(task)
         searched = replace(searched, coverage=reconciled(searched.coverage, draft))
         ending = ending_of(draft, searched)
@@ -93,9 +92,7 @@ class ResearchRun:
         return replace(answer, coverage=coverage, ending=ending.value)
 
     async def _refused(self, task: Task, state: RoundsState) -> Draft:
-        question = Question(
-            self._record.request.question, task.history, _best_first(state), 1, degradations(state.found)
-        )
+        question = Question(task.asked, task.history, _best_first(state), 1, degradations(state.found))
         return await self._services.drafter.refuse(question)
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import TypeVar
 
@@ -11,12 +11,12 @@ from kit.errors import GroundworkError
 from kit.llm import LanguageModel, Operation
 from services.orchestrator.answering.drafting import Drafter, degraded
 from services.orchestrator.errors import BudgetSpent
-from services.orchestrator.log.events import Coverage, Thinking
+from services.orchestrator.log.events import Coverage, Retrieval, Thinking
 from services.orchestrator.models import ResearchOptions, RunRecord, SearchQuery, Turn
 from services.orchestrator.modes.threads import Threads, forgotten_documents
 from services.orchestrator.ports import RunSources, Searcher
-from services.orchestrator.research.asking_model import plan_by_model, refine_by_model
-from services.orchestrator.research.coverage import measure_coverage
+from services.orchestrator.research.asking_model import clarify_by_model, plan_by_model, refine_by_model
+from services.orchestrator.research.coverage import ENOUGH, measure_coverage
 from services.orchestrator.research.endings import LEAST_COVERED, Searched
 from services.orchestrator.research.models import (
     Effort,
@@ -24,16 +24,27 @@ from services.orchestrator.research.models import (
     QuestionPart,
     ResearchPlan,
     RoundFound,
+    Unclear,
 )
 from services.orchestrator.research.planning import plan_by_rules
+from services.orchestrator.research.question.clarifying import clarify_by_rules, may_be_unclear
 from services.orchestrator.research.question.effort import ChosenEffort, choose_effort
 from services.orchestrator.research.question.parts import split_question
 from services.orchestrator.research.search.fusing import EvidenceSet, fuse
+from services.orchestrator.research.search.investigations import Investigation, share_out, without_numbers
 from services.orchestrator.research.search.refining import refine_by_rules
 from services.orchestrator.research.search.rounds import LIMITS, OUTAGES, EffortLimits, is_done, search_all
-from services.orchestrator.research.telling import told_effort, told_plan, told_refinement, told_round
+from services.orchestrator.research.telling import (
+    told_effort,
+    told_joined,
+    told_plan,
+    told_refinement,
+    told_round,
+    told_unclear,
+)
 from services.orchestrator.steps.run import Run, just, tell_time_is_up
 from services.orchestrator.verification.checks import Checks
+from services.orchestrator.without_model.followups import stand_alone
 
 T = TypeVar("T")
 _AT_ONCE = 8
@@ -54,6 +65,8 @@ class ResearchServices:
     """One without a name is none."""
     checks: Checks
     evidence_top_k: int = 8
+    input_life_s: float = 86_400.0
+    """For which a question to the user stands."""
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
 
     @property
@@ -66,6 +79,8 @@ class ResearchServices:
 class Task:
     """What is to be done."""
 
+    asked: str
+    """The words of the user, with what they answered when they were asked back."""
     question: str
     """With the subject that it takes from the conversation."""
     history: Sequence[Turn]
@@ -84,6 +99,8 @@ class RoundsState:
     searches: list[PlannedSearch] = field(default_factory=list)
     evidence: EvidenceSet = field(default_factory=EvidenceSet)
     spent_budget: str = ""
+    known: EvidenceSet = field(default_factory=EvidenceSet)
+    """Of an investigation: what the run had numbered before it."""
 
     def searched(self, task: Task) -> Searched:
         """What the rounds have come to."""
@@ -101,12 +118,15 @@ class ResearchSteps:
         self._record = record
         self._options = record.request.research or ResearchOptions()
 
-    async def task(self, question: str, history: Sequence[Turn]) -> Task:
-        """What is to be done, decided once."""
-        run, asked = self._run, self._options
-        parts = split_question(question)
-        effort = choose_effort(question, Effort(asked.effort or Effort.AUTO.value))
+    async def task(self, asked: str, history: Sequence[Turn]) -> Task:
+        """What is to be done, decided once. Raises Parked while the user is asked what is meant."""
+        run = self._run
+        effort = choose_effort(stand_alone(asked, history), Effort(self._options.effort or Effort.AUTO.value))
         chosen = await run.once("effort", partial(just, effort), ChosenEffort, show=told_effort, is_last_resort=True)
+        if chosen.effort is Effort.HIGH:
+            asked = await self._clarified(asked, history)
+        question = stand_alone(asked, history)
+        parts = split_question(question)
         plan = await run.once(
             "plan",
             partial(self._planned, question, history, chosen.effort),
@@ -114,7 +134,31 @@ class ResearchSteps:
             show=partial(told_plan, chosen.effort, parts),
             is_last_resort=True,
         )
-        return Task(question, history, parts, plan, chosen.effort, self._limits(chosen.effort))
+        return Task(asked, question, history, parts, plan, chosen.effort, self._limits(chosen.effort))
+
+    async def _clarified(self, asked: str, history: Sequence[Turn]) -> str:
+        """The question with what the user answers, where it cannot be answered as it stands."""
+        run = self._run
+        unclear = partial(self._unclear, asked, history)
+        found = await run.once("clarify", unclear, Unclear, show=told_unclear, is_last_resort=True)
+        if not found.question:
+            return asked
+        expires_at = run.journal.now() + timedelta(seconds=self._services.input_life_s)
+        answer = await run.ask_user("input", found.question, expires_at)
+        if not answer:
+            await run.say(Thinking("plan", "Nobody answered in time: going on with the question as it stands."))
+        return f"{asked} ({answer})" if answer else asked
+
+    async def _unclear(self, asked: str, history: Sequence[Turn]) -> Unclear:
+        by_rules = clarify_by_rules(asked, history)
+        if by_rules or not self._services.has_planner or not may_be_unclear(asked, history):
+            return Unclear(by_rules)
+        try:
+            self._run.budgets.require_time()
+            self._run.budgets.require_model()
+            return Unclear(await clarify_by_model(self._services.model, asked))
+        except (BudgetSpent, GroundworkError):  # nobody is asked because a model is away
+            return Unclear("")
 
     async def search_in_rounds(self, task: Task) -> RoundsState:
         """Searches until the question is covered, or nothing more is to be expected, or a budget is spent. Raises what the first
@@ -162,58 +206,113 @@ class ResearchSteps:
         return replace(limits, passages=max(1, top_k * limits.passages // _EIGHTHS))
 
     async def _rounds(self, state: RoundsState, task: Task) -> None:
-        searches = self._affordable(state, list(task.plan.searches)[: task.limits.searches])
-        while searches:
-            key = f"round{len(state.found) + 1}"
-            try:
-                await self._round(state, task, searches, key)
-            except OUTAGES as error:
-                if deadline.is_spent():
-                    raise
-                await self._run.say(degraded("retrieve", "search", error, "Search does not answer."))
-                return
-            await self._measure(state, task, key)
-            if is_done(state.coverages, task.limits, len(state.searches)):
-                return
-            searches = await self._refined(state, task)
+        whole = Investigation(task.parts, task.limits)
+        searches = self._affordable(state, whole, list(task.plan.searches)[: task.limits.searches])
+        while searches and await self._round(state, task, whole, searches):
+            if task.effort is Effort.HIGH and len(state.found) == 1:
+                limits = replace(task.limits, searches=self._most_searches(task.limits.searches))
+                if shared := share_out(task.parts, state.coverages[-1], limits, len(state.searches)):
+                    await self._investigate(state, task, shared)
+                    return
+            searches = await self._refined(state, task, whole)
 
-    async def _measure(self, state: RoundsState, task: Task, key: str) -> None:
-        measured = measure_coverage(task.question, task.parts, state.evidence.evidence)
-        coverage = replace(measured, round=len(state.found))
+    async def _investigate(self, state: RoundsState, task: Task, investigations: Sequence[Investigation]) -> None:
+        """Looks into all of them side by side, and joins what they have found. Each keeps to its own share."""
+        known = len(state.found), len(state.searches)
+        ended = await self._run.all(*(self._investigated(state, task, each) for each in investigations))
+        state.found += [found for each in ended for found in each.found[known[0] :]]
+        state.searches += [search for each in ended for search in each.searches[known[1] :]]
+        number = max(len(each.found) for each in ended) + 1
+        state.evidence = fuse(state.found, task.question, task.limits.passages, state.evidence)
+        told = told_joined(state.evidence, number)
+        await self._run.once("joined/retrieve", partial(just, told), Retrieval, is_last_resort=True)
+        await self._measure(state, task, Investigation(task.parts, task.limits), "joined", number)
+        if spent := next((each.spent_budget for each in ended if each.spent_budget), ""):
+            state.spent_budget = spent
+
+    async def _investigated(self, before: RoundsState, task: Task, investigation: Investigation) -> RoundsState:
+        """How far one of several has come, from what the run had found before."""
+        measured = measure_coverage(task.question, investigation.parts, before.evidence.evidence)
+        state = RoundsState(
+            list(before.found), [measured], list(before.searches), before.evidence, known=before.evidence
+        )
+        try:
+            while searches := await self._refined(state, task, investigation):
+                if not await self._round(state, task, investigation, searches):
+                    break
+        except BudgetSpent as error:
+            await self.note_spent(state, error)
+        is_cut_short = len(state.searches) >= investigation.limits.searches and state.coverages[-1].share < ENOUGH
+        if is_cut_short and self._most_searches(task.limits.searches) < task.limits.searches:
+            state.spent_budget = state.spent_budget or "searches"
+        return state
+
+    async def _round(
+        self, state: RoundsState, task: Task, investigation: Investigation, searches: Sequence[PlannedSearch]
+    ) -> bool:
+        """Searches and measures once. Whether another round may follow."""
+        number = len(state.found) + 1
+        key = f"{investigation.key}round{number}"
+        try:
+            await self._retrieved(state, task, investigation, searches, key)
+        except OUTAGES as error:
+            if deadline.is_spent():
+                raise
+            await self._run.say(degraded("retrieve", "search", error, "Search does not answer."))
+            return False
+        await self._measure(state, task, investigation, key, number)
+        return not is_done(state.coverages, investigation.limits, len(state.searches))
+
+    async def _measure(
+        self, state: RoundsState, task: Task, investigation: Investigation, key: str, number: int
+    ) -> None:
+        measured = measure_coverage(task.question, investigation.parts, state.evidence.evidence)
+        coverage = replace(measured, round=number, investigation=investigation.title)
+        if investigation.title:
+            coverage = without_numbers(coverage, state.known.evidence)
         state.coverages.append(await self._run.once(f"{key}/coverage", partial(just, coverage), Coverage))
 
-    async def _refined(self, state: RoundsState, task: Task) -> list[PlannedSearch]:
+    async def _refined(self, state: RoundsState, task: Task, investigation: Investigation) -> list[PlannedSearch]:
         """What the next round searches for; nothing where there is nothing left to try. Raises BudgetSpent."""
         number = len(state.found) + 1
         return await self._run.once(
-            f"round{number}/plan",
-            partial(self._refinement, state, task),
+            f"{investigation.key}round{number}/plan",
+            partial(self._refinement, state, task, investigation),
             list[PlannedSearch],
-            show=partial(told_refinement, number, task.effort, task.plan),
+            show=partial(told_refinement, number, task.effort, task.plan, investigation.title),
         )
 
-    async def _refinement(self, state: RoundsState, task: Task) -> list[PlannedSearch]:
-        coverage, evidence = state.coverages[-1], state.evidence.evidence
-        searches = refine_by_rules(task.question, task.parts, coverage, evidence, state.searches)
+    async def _refinement(self, state: RoundsState, task: Task, investigation: Investigation) -> list[PlannedSearch]:
+        coverage, evidence, before = state.coverages[-1], state.evidence.evidence, state.searches
+        searches = refine_by_rules(
+            task.question, investigation.parts, coverage, evidence, before, rewords=investigation.rewords
+        )
         if coverage.share < LEAST_COVERED:
-            ask = partial(refine_by_model, self._services.model, task.question, coverage, evidence, state.searches)
+            ask = partial(refine_by_model, self._services.model, task.question, coverage, evidence, before)
             by_model = await self._by_model("plan", ask) or []
             searches = [*by_model, *searches]
-        return self._affordable(state, searches[: task.limits.searches - len(state.searches)])
+        return self._affordable(state, investigation, searches)
 
-    def _affordable(self, state: RoundsState, searches: list[PlannedSearch]) -> list[PlannedSearch]:
-        """As many as the budget of calls allows. Raises BudgetSpent when that is none although there are some."""
-        most = self._run.budgets.budgets.tool_calls
-        if not most or not searches:
-            return searches
-        left = most - len(state.searches)
-        if left <= 0:
+    def _affordable(
+        self, state: RoundsState, investigation: Investigation, searches: list[PlannedSearch]
+    ) -> list[PlannedSearch]:
+        """As many as the investigation may still make. Raises BudgetSpent when the run's budget allows none although there are
+        some."""
+        limit = investigation.limits.searches
+        most = self._most_searches(limit)
+        if searches and most < limit and most <= len(state.searches):
             raise BudgetSpent(
                 f"the run's budget of searches is used up: {most}; ask with a larger budget", budget="searches"
             )
-        return searches[:left]
+        return searches[: max(0, most - len(state.searches))]
 
-    async def _round(self, state: RoundsState, task: Task, searches: Sequence[PlannedSearch], key: str) -> None:
+    def _most_searches(self, limit: int) -> int:
+        """The limit, or the run's budget of searches where it is smaller."""
+        return min(limit, self._run.budgets.budgets.tool_calls or limit)
+
+    async def _retrieved(
+        self, state: RoundsState, task: Task, investigation: Investigation, searches: Sequence[PlannedSearch], key: str
+    ) -> None:
         number = len(state.found) + 1
 
         def fused(found: RoundFound) -> EvidenceSet:
@@ -223,7 +322,7 @@ class ResearchSteps:
             f"{key}/retrieve",
             partial(self._search, searches, task),
             RoundFound,
-            show=lambda found: told_round(found, fused(found), number),
+            show=lambda found: told_round(found, fused(found), number, investigation.title, state.known.evidence),
         )
         state.evidence = fused(found)
         state.found.append(found)

@@ -2,10 +2,19 @@
 
 from collections.abc import Sequence
 
-from services.orchestrator.log.events import Degradation, Plan, Retrieval, SubQuery, Thinking
-from services.orchestrator.research.models import Effort, PlannedSearch, Purpose, QuestionPart, ResearchPlan, RoundFound
+from services.orchestrator.log.events import Degradation, Evidence, Plan, Retrieval, SubQuery, Thinking
+from services.orchestrator.research.models import (
+    Effort,
+    PlannedSearch,
+    Purpose,
+    QuestionPart,
+    ResearchPlan,
+    RoundFound,
+    Unclear,
+)
 from services.orchestrator.research.question.effort import ChosenEffort
 from services.orchestrator.research.search.fusing import EvidenceSet
+from services.orchestrator.research.search.investigations import unnumbered
 
 
 def degradations(found: Sequence[RoundFound]) -> tuple[Degradation, ...]:
@@ -16,6 +25,13 @@ def degradations(found: Sequence[RoundFound]) -> tuple[Degradation, ...]:
 def told_effort(chosen: ChosenEffort) -> Thinking:
     """That a run is worth so much."""
     return Thinking("plan", f"Effort {chosen.effort.value}: {chosen.reason}.")
+
+
+def told_unclear(unclear: Unclear) -> Thinking:
+    """Whether the question can be answered as it stands."""
+    if unclear.question:
+        return Thinking("plan", "The question does not say what it is about: asking first.")
+    return Thinking("plan", "The question can be answered as it stands.")
 
 
 def told_plan(effort: Effort, parts: Sequence[QuestionPart], plan: ResearchPlan) -> Plan:
@@ -35,8 +51,10 @@ def told_plan(effort: Effort, parts: Sequence[QuestionPart], plan: ResearchPlan)
     )
 
 
-def told_refinement(number: int, effort: Effort, plan: ResearchPlan, searches: Sequence[PlannedSearch]) -> Plan:
-    """What a further round searches for."""
+def told_refinement(
+    number: int, effort: Effort, plan: ResearchPlan, investigation: str, searches: Sequence[PlannedSearch]
+) -> Plan:
+    """What a further round searches for; of an investigation, which it names, or of the run."""
     return Plan(
         plan.route,
         tuple(each.text for each in searches),
@@ -44,6 +62,7 @@ def told_refinement(number: int, effort: Effort, plan: ResearchPlan, searches: S
         planned_by="model" if any(each.purpose is Purpose.HYPOTHESIS for each in searches) else "rules",
         round=number,
         effort=effort.value,
+        investigation=investigation,
     )
 
 
@@ -52,14 +71,22 @@ def told_searches(searches: Sequence[PlannedSearch], route: str) -> tuple[SubQue
     return tuple(SubQuery(each.text, each.purpose.value, each.strategy or route) for each in searches)
 
 
-def told_round(found: RoundFound, evidence: EvidenceSet, number: int) -> Retrieval:
-    """The evidence after a round."""
+def told_joined(evidence: EvidenceSet, number: int) -> Retrieval:
+    """The evidence of all investigations together."""
+    return Retrieval(evidence.evidence, round=number, dropped=evidence.dropped)
+
+
+def told_round(
+    found: RoundFound, evidence: EvidenceSet, number: int, investigation: str = "", known: Sequence[Evidence] = ()
+) -> Retrieval:
+    """The evidence after a round; of an investigation, which it names, with the numbers of what was `known` before it."""
     return Retrieval(
-        evidence.evidence,
+        unnumbered(evidence.evidence, known) if investigation else evidence.evidence,
         tuple(found.degraded),
         found.timings_ms,
         found.strategy,
         number,
         evidence.dropped,
         len(found.lists),
+        investigation,
     )

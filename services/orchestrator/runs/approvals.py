@@ -28,15 +28,15 @@ from services.orchestrator.errors import (
     RunForgotten,
     RunNotFound,
 )
-from services.orchestrator.log.events import Approval, ApprovalDecision, RunStatus, StepState
+from services.orchestrator.log.events import Approval, ApprovalDecision, Asked, RunStatus, StepState
 from services.orchestrator.log.journal import Journal
 from services.orchestrator.models import RunKey, RunRecord, Wait
 from services.orchestrator.ports import EventLog, RunStore
 
 _log = structlog.get_logger()
-_TRIES = 5
+TRIES = 5
 """Two people may decide at once; each append that comes too late looks again."""
-_ACTED_ON_WITHIN = timedelta(seconds=10)
+ACTED_ON_WITHIN = timedelta(seconds=10)
 """After a decision whose orchestrator dies before the run has gone on. An append that is slow but succeeds takes less."""
 _READ_AT_ONCE = 32
 _ID = re.compile(r"([0-9a-f]{32})-[0-9a-f]{12}")
@@ -112,24 +112,24 @@ class Approvals:
         """
         wanted = ApprovalDecision.ALLOWED if allowed else ApprovalDecision.DENIED
         run = await self._run_of(principal.tenant_id, approval_id)
-        for _ in range(_TRIES):
+        for _ in range(TRIES):
             journal = await self._journal(run, approval_id)
             step, asked = _question(journal, run, approval_id, principal, arguments_hash)
             if asked.decision is not ApprovalDecision.PENDING:
                 if asked.decision is not wanted:
                     raise _closed(asked, _SETTLED[asked.decision])
                 if journal.progress.has_unread_decision:
-                    await self._go_on(run.key)
+                    await go_on(self._runs, run.key)
                 return PendingApproval(run.key.run_id, run.subject, asked, yours=True)
             await self._check_open(journal, run, step, asked)
             decided = replace(asked, decision=wanted, decided_by=principal.subject)
             # Before the decision: should this process die after it, the run goes on by itself.
-            await self._runs.wake_by(run.key, self._now() + _ACTED_ON_WITHIN)
+            await self._runs.wake_by(run.key, self._now() + ACTED_ON_WITHIN)
             try:
-                await _append(journal, step, decided)
+                await append_decision(journal, step, decided)
             except FencedOff:
                 continue
-            await self._go_on(run.key)
+            await go_on(self._runs, run.key)
             return PendingApproval(run.key.run_id, run.subject, decided, yours=True)
         raise Unavailable(f"run {run.key.run_id} is being written by others; try again", retry_after_s=1.0)
 
@@ -192,15 +192,17 @@ class Approvals:
         if await self._store.is_cancelled(run.key):
             raise _closed(asked, f"can no longer be decided: run {run.key.run_id} is being cancelled")
 
-    async def _go_on(self, key: RunKey) -> None:
-        """The decision stands, whatever comes of this: else a sweeper finds the run."""
-        try:
-            await self._runs.resume(key)
-        except GroundworkError as error:
-            _log.warning("decided_run_not_resumed", run_id=key.run_id, reason=error.reason, error=error.message)
+
+async def go_on(runs: WaitingRuns, key: RunKey) -> None:
+    """Lets a run go on that has its decision. It stands, whatever comes of this: else a sweeper finds the run."""
+    try:
+        await runs.resume(key)
+    except GroundworkError as error:
+        _log.warning("decided_run_not_resumed", run_id=key.run_id, reason=error.reason, error=error.message)
 
 
-async def _append(journal: Journal, step: str, decided: Approval) -> None:
+async def append_decision(journal: Journal, step: str, decided: Asked) -> None:
+    """Raises FencedOff when somebody else has written meanwhile, Unavailable when the log cannot be written."""
     await journal.record(step, decided, StepState())
     if not journal.durable:
         raise Unavailable("the decision could not be written; try again in a few seconds", retry_after_s=2.0)

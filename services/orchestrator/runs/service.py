@@ -33,6 +33,7 @@ from services.orchestrator.models import Dependent, Page, RunKey, RunMarker, Run
 from services.orchestrator.runs.approvals import Approvals
 from services.orchestrator.runs.execution import Execution, RunServices
 from services.orchestrator.runs.executions import Executions
+from services.orchestrator.runs.inputs import Inputs
 from services.orchestrator.runs.ownership import OwnedLog, Ownership
 from services.orchestrator.runs.parking import Parking
 from services.orchestrator.runs.requests import check, check_idempotency_key, new_run_id
@@ -63,6 +64,7 @@ class Runs:
             services.markers, self.ownership, self._take_over, self._executions.lose, limits.lease_s / 2, now=now
         )
         self.approvals = Approvals(store, log, self, now)
+        self.inputs = Inputs(store, log, self, now)
         self._starting = 0
         self._draining = False
 

@@ -6,6 +6,7 @@ import asyncio
 import re
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from datetime import datetime
 from functools import cache
 from typing import Any, TypeVar, cast
 
@@ -18,12 +19,14 @@ from services.orchestrator.answering.refusals import is_refusal
 from services.orchestrator.errors import Parked, ReadOnlyRun, StepDiverged, signal_in
 from services.orchestrator.log.events import (
     Answer,
-    Approval,
     ApprovalDecision,
+    Asked,
     Budgets,
     Degradation,
     Done,
     EffectClass,
+    InputRequest,
+    InputState,
     Payload,
     RunError,
     RunStarted,
@@ -195,8 +198,26 @@ class Run:
         await self._note(key, expired)
         return Decision.of(expired)
 
-    async def _note(self, key: str, approval: Approval) -> None:
-        await self.journal.record(key, approval, StepState())
+    async def ask_user(self, key: str, question: str, expires_at: datetime) -> str:
+        """What the user of the run answers; empty when nothing came in time. Until then the run is parked, by raising Parked.
+
+        `expires_at` counts at the first asking. Raises ReadOnlyRun when the question cannot be logged.
+        """
+        self._claim(key)
+        progress = self.journal.progress
+        asked = progress.inputs.get(key)
+        if asked is None:
+            asked = InputRequest(question, InputState.PENDING, "", expires_at)
+            await self._note(key, asked)
+        if asked.state is not InputState.PENDING:
+            return asked.text
+        if not Wait(progress.asked_at[key], asked.expires_at).is_over(self.journal.now()):
+            raise Parked(key, asked.expires_at)
+        await self._note(key, replace(asked, state=InputState.EXPIRED))
+        return ""
+
+    async def _note(self, key: str, asked: Asked) -> None:
+        await self.journal.record(key, asked, StepState())
         if not self.journal.durable:
             raise ReadOnlyRun("the run's log cannot be written: nobody could be asked")
 

@@ -45,6 +45,7 @@ BASES: dict[str, Callable[[], dict[str, Any]]] = {
     "memory/AppendMessages": lambda: {"messages": [{"message_id": "m1", "role": "ROLE_USER", "text": "Hello"}]},
     "orchestrator/StartRun": lambda: {"mode": "RUN_MODE_QA", "question": "What is planned?"},
     "orchestrator/ResolveApproval": lambda: {"decision": "APPROVAL_DECISION_ALLOWED"},
+    "orchestrator/AnswerInput": lambda: {"text": "The new one"},
     "retriever/Search": lambda: {"queries": ["plan"]},
     "retriever/ActivateRevision": lambda: {"document_id": "d1", "collection_id": "default", "revision_id": "r1"},
     "retriever/FetchVectors": lambda: {"embedding_model": "fake-model"},

@@ -556,6 +556,10 @@ class FakeOrchestrator(orchestrator_pb2_grpc.OrchestratorServiceServicer):
         decided.approval.decision, decided.approval.decided_by = request.decision, current_principal().subject
         return run_pb.ResolveApprovalResponse(approval=decided)
 
+    async def AnswerInput(self, request: Any, context: Any) -> run_pb.AnswerInputResponse:
+        answered = run_pb.InputRequest(question="Which one?", state=run_pb.INPUT_STATE_ANSWERED, text=request.text)
+        return run_pb.AnswerInputResponse(input=answered)
+
     def _models(self, operation: str, *first: run_pb.ModelName) -> run_pb.OperationModels:
         return run_pb.OperationModels(
             operation=operation, chain=[*first, run_pb.ModelName(provider="gpu", model="qwen")]

@@ -254,6 +254,38 @@ APPROVAL_DECISION_UNKNOWN: ApprovalDecision.ValueType  # 5
 """A decision that a newer version wrote."""
 Global___ApprovalDecision: _TypeAlias = ApprovalDecision  # noqa: Y015
 
+class _InputState:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _InputStateEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_InputState.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    INPUT_STATE_UNSPECIFIED: _InputState.ValueType  # 0
+    """Never sent."""
+    INPUT_STATE_PENDING: _InputState.ValueType  # 1
+    """Nobody has answered yet."""
+    INPUT_STATE_ANSWERED: _InputState.ValueType  # 2
+    """The user has answered."""
+    INPUT_STATE_EXPIRED: _InputState.ValueType  # 3
+    """Nobody answered in time: the run goes on with the question as it stands."""
+    INPUT_STATE_UNKNOWN: _InputState.ValueType  # 4
+    """A state that a newer version wrote."""
+
+class InputState(_InputState, metaclass=_InputStateEnumTypeWrapper):
+    """State of a question to the user of a run."""
+
+INPUT_STATE_UNSPECIFIED: InputState.ValueType  # 0
+"""Never sent."""
+INPUT_STATE_PENDING: InputState.ValueType  # 1
+"""Nobody has answered yet."""
+INPUT_STATE_ANSWERED: InputState.ValueType  # 2
+"""The user has answered."""
+INPUT_STATE_EXPIRED: InputState.ValueType  # 3
+"""Nobody answered in time: the run goes on with the question as it stands."""
+INPUT_STATE_UNKNOWN: InputState.ValueType  # 4
+"""A state that a newer version wrote."""
+Global___InputState: _TypeAlias = InputState  # noqa: Y015
+
 class _ProviderState:
     ValueType = _typing.NewType("ValueType", _builtins.int)
     V: _TypeAlias = ValueType  # noqa: Y015
@@ -990,6 +1022,7 @@ class RunEvent(_message.Message):
     COVERAGE_FIELD_NUMBER: _builtins.int
     CLAIM_FIELD_NUMBER: _builtins.int
     ARTEFACT_FIELD_NUMBER: _builtins.int
+    INPUT_FIELD_NUMBER: _builtins.int
     STEP_FIELD_NUMBER: _builtins.int
     STATE_FIELD_NUMBER: _builtins.int
     run_id: _builtins.str
@@ -1076,6 +1109,10 @@ class RunEvent(_message.Message):
     def artefact(self) -> Global___Artefact:
         """An agent has made something besides its text."""
 
+    @_builtins.property
+    def input(self) -> Global___InputRequest:
+        """The run asks its user something, or the answer has come."""
+
     def __init__(
         self,
         *,
@@ -1100,14 +1137,15 @@ class RunEvent(_message.Message):
         coverage: Global___Coverage | None = ...,
         claim: Global___ClaimChecked | None = ...,
         artefact: Global___Artefact | None = ...,
+        input: Global___InputRequest | None = ...,
         step: _builtins.str = ...,
         state: _builtins.bytes = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "answer", b"answer", "approval", b"approval", "artefact", b"artefact", "at", b"at", "claim", b"claim", "coverage", b"coverage", "done", b"done", "error", b"error", "parked", b"parked", "payload", b"payload", "plan", b"plan", "retrieval", b"retrieval", "run", b"run", "thinking", b"thinking", "token", b"token", "tool", b"tool", "tool_result", b"tool_result", "usage", b"usage", "verification", b"verification"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "answer", b"answer", "approval", b"approval", "artefact", b"artefact", "at", b"at", "claim", b"claim", "coverage", b"coverage", "done", b"done", "error", b"error", "input", b"input", "parked", b"parked", "payload", b"payload", "plan", b"plan", "retrieval", b"retrieval", "run", b"run", "thinking", b"thinking", "token", b"token", "tool", b"tool", "tool_result", b"tool_result", "usage", b"usage", "verification", b"verification"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "answer", b"answer", "approval", b"approval", "artefact", b"artefact", "at", b"at", "claim", b"claim", "coverage", b"coverage", "done", b"done", "error", b"error", "parked", b"parked", "payload", b"payload", "plan", b"plan", "retrieval", b"retrieval", "run", b"run", "run_id", b"run_id", "seq", b"seq", "state", b"state", "step", b"step", "thinking", b"thinking", "token", b"token", "tool", b"tool", "tool_result", b"tool_result", "usage", b"usage", "verification", b"verification"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "answer", b"answer", "approval", b"approval", "artefact", b"artefact", "at", b"at", "claim", b"claim", "coverage", b"coverage", "done", b"done", "error", b"error", "input", b"input", "parked", b"parked", "payload", b"payload", "plan", b"plan", "retrieval", b"retrieval", "run", b"run", "run_id", b"run_id", "seq", b"seq", "state", b"state", "step", b"step", "thinking", b"thinking", "token", b"token", "tool", b"tool", "tool_result", b"tool_result", "usage", b"usage", "verification", b"verification"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_payload: _TypeAlias = _typing.Literal["run", "agent", "thinking", "plan", "retrieval", "token", "verification", "answer", "usage", "error", "done", "tool", "tool_result", "approval", "parked", "coverage", "claim", "artefact"]  # noqa: Y015
+    _WhichOneofReturnType_payload: _TypeAlias = _typing.Literal["run", "agent", "thinking", "plan", "retrieval", "token", "verification", "answer", "usage", "error", "done", "tool", "tool_result", "approval", "parked", "coverage", "claim", "artefact", "input"]  # noqa: Y015
     _WhichOneofArgType_payload: _TypeAlias = _typing.Literal["payload", b"payload"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_payload) -> _WhichOneofReturnType_payload | None: ...
 
@@ -1236,6 +1274,7 @@ class Plan(_message.Message):
     ROUND_FIELD_NUMBER: _builtins.int
     EFFORT_FIELD_NUMBER: _builtins.int
     PARTS_FIELD_NUMBER: _builtins.int
+    INVESTIGATION_FIELD_NUMBER: _builtins.int
     route: _builtins.str
     """"lexical", "dense" or "hybrid": a search. In a chat "tools", "search", "math", "time" or "talk"."""
     planned_by: _builtins.str
@@ -1244,6 +1283,8 @@ class Plan(_message.Message):
     """Round that it is for, from 1; 0 where there are no rounds."""
     effort: _builtins.str
     """"low", "medium" or "high"."""
+    investigation: _builtins.str
+    """The sub-investigation that searches: the part of the question that it looks at. Empty for the whole run."""
     @_builtins.property
     def queries(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Queries."""
@@ -1286,10 +1327,11 @@ class Plan(_message.Message):
         round: _builtins.int = ...,
         effort: _builtins.str = ...,
         parts: _abc.Iterable[_builtins.str] | None = ...,
+        investigation: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["filter", b"filter"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["effort", b"effort", "filter", b"filter", "must_phrases", b"must_phrases", "parts", b"parts", "planned_by", b"planned_by", "queries", b"queries", "reasons", b"reasons", "round", b"round", "route", b"route", "should_phrases", b"should_phrases", "sub_queries", b"sub_queries"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["effort", b"effort", "filter", b"filter", "investigation", b"investigation", "must_phrases", b"must_phrases", "parts", b"parts", "planned_by", b"planned_by", "queries", b"queries", "reasons", b"reasons", "round", b"round", "route", b"route", "should_phrases", b"should_phrases", "sub_queries", b"sub_queries"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1360,6 +1402,7 @@ class Retrieval(_message.Message):
     ROUND_FIELD_NUMBER: _builtins.int
     DROPPED_FIELD_NUMBER: _builtins.int
     SEARCHES_FIELD_NUMBER: _builtins.int
+    INVESTIGATION_FIELD_NUMBER: _builtins.int
     strategy: _builtins.str
     """Engines that were asked: "lexical", "dense" or "hybrid"."""
     round: _builtins.int
@@ -1368,6 +1411,10 @@ class Retrieval(_message.Message):
     """
     searches: _builtins.int
     """Searches of this round."""
+    investigation: _builtins.str
+    """The sub-investigation that found it, as in Plan. Passages that it found first have the number 0 until the next `retrieval` of the
+    whole run, which joins all investigations. Empty for the whole run.
+    """
     @_builtins.property
     def evidence(self) -> _containers.RepeatedCompositeFieldContainer[Global___Evidence]:
         """Passages, best first."""
@@ -1394,10 +1441,11 @@ class Retrieval(_message.Message):
         round: _builtins.int = ...,
         dropped: _abc.Iterable[Global___DroppedPassage] | None = ...,
         searches: _builtins.int = ...,
+        investigation: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["degraded", b"degraded", "dropped", b"dropped", "evidence", b"evidence", "round", b"round", "searches", b"searches", "strategy", b"strategy", "timings_ms", b"timings_ms"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["degraded", b"degraded", "dropped", b"dropped", "evidence", b"evidence", "investigation", b"investigation", "round", b"round", "searches", b"searches", "strategy", b"strategy", "timings_ms", b"timings_ms"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1480,10 +1528,13 @@ class Coverage(_message.Message):
     PARTS_FIELD_NUMBER: _builtins.int
     SHARE_FIELD_NUMBER: _builtins.int
     ROUND_FIELD_NUMBER: _builtins.int
+    INVESTIGATION_FIELD_NUMBER: _builtins.int
     share: _builtins.float
     """Mean of the parts' scores, 0 to 1. From 0.8 on nothing more is searched for."""
     round: _builtins.int
     """Round after which it was measured."""
+    investigation: _builtins.str
+    """The sub-investigation whose parts these are, as in Plan; empty for the whole question."""
     @_builtins.property
     def parts(self) -> _containers.RepeatedCompositeFieldContainer[Global___CoveragePart]:
         """In the order of the question."""
@@ -1494,10 +1545,11 @@ class Coverage(_message.Message):
         parts: _abc.Iterable[Global___CoveragePart] | None = ...,
         share: _builtins.float = ...,
         round: _builtins.int = ...,
+        investigation: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["parts", b"parts", "round", b"round", "share", b"share"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["investigation", b"investigation", "parts", b"parts", "round", b"round", "share", b"share"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -2563,9 +2615,45 @@ class Approval(_message.Message):
 Global___Approval: _TypeAlias = Approval  # noqa: Y015
 
 @_typing.final
+class InputRequest(_message.Message):
+    """The run asks its user something (PENDING), or the answer has come. POST /v1/runs/{run_id}/input answers it."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    QUESTION_FIELD_NUMBER: _builtins.int
+    STATE_FIELD_NUMBER: _builtins.int
+    TEXT_FIELD_NUMBER: _builtins.int
+    EXPIRES_AT_FIELD_NUMBER: _builtins.int
+    question: _builtins.str
+    """What is asked."""
+    state: Global___InputState.ValueType
+    """What came of it."""
+    text: _builtins.str
+    """The answer; empty while there is none."""
+    @_builtins.property
+    def expires_at(self) -> _timestamp_pb2.Timestamp:
+        """After this moment nobody can answer any more."""
+
+    def __init__(
+        self,
+        *,
+        question: _builtins.str = ...,
+        state: Global___InputState.ValueType = ...,
+        text: _builtins.str = ...,
+        expires_at: _timestamp_pb2.Timestamp | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["expires_at", b"expires_at"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["expires_at", b"expires_at", "question", b"question", "state", b"state", "text", b"text"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___InputRequest: _TypeAlias = InputRequest  # noqa: Y015
+
+@_typing.final
 class RunParked(_message.Message):
-    """The run waits: nobody works on it, and its clock stands still. It goes on at the next event that is no `approval`, such as `thinking`
-    with the phase "resume".
+    """The run waits: nobody works on it, and its clock stands still. It goes on at the next event that is no `approval` and no `input`,
+    such as `thinking` with the phase "resume".
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -2574,7 +2662,7 @@ class RunParked(_message.Message):
     APPROVAL_IDS_FIELD_NUMBER: _builtins.int
     UNTIL_FIELD_NUMBER: _builtins.int
     waits_for: _builtins.str
-    """What it waits for: "approval", a decision about each of `approval_ids`."""
+    """What it waits for: "approval", a decision about each of `approval_ids`, or "input", an answer of the user."""
     @_builtins.property
     def approval_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """The questions that nobody has decided: Approval.approval_id, in the order in which they were asked."""
@@ -2739,6 +2827,56 @@ class ResolveApprovalResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ResolveApprovalResponse: _TypeAlias = ResolveApprovalResponse  # noqa: Y015
+
+@_typing.final
+class AnswerInputRequest(_message.Message):
+    """An answer to what a run asks."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RUN_ID_FIELD_NUMBER: _builtins.int
+    TEXT_FIELD_NUMBER: _builtins.int
+    run_id: _builtins.str
+    """Run."""
+    text: _builtins.str
+    """The answer, 1 to 2 000 characters."""
+    def __init__(
+        self,
+        *,
+        run_id: _builtins.str = ...,
+        text: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["run_id", b"run_id", "text", b"text"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___AnswerInputRequest: _TypeAlias = AnswerInputRequest  # noqa: Y015
+
+@_typing.final
+class AnswerInputResponse(_message.Message):
+    """The answer is on disk."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    INPUT_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def input(self) -> Global___InputRequest:
+        """The question with its answer."""
+
+    def __init__(
+        self,
+        *,
+        input: Global___InputRequest | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["input", b"input"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["input", b"input"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___AnswerInputResponse: _TypeAlias = AnswerInputResponse  # noqa: Y015
 
 @_typing.final
 class ListAgentsRequest(_message.Message):

@@ -75,6 +75,11 @@ class OrchestratorServiceStub:
                 request_serializer=groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.ResolveApprovalRequest.SerializeToString,
                 response_deserializer=groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.ResolveApprovalResponse.FromString,
                 _registered_method=True)
+        self.AnswerInput = channel.unary_unary(
+                '/groundwork.orchestrator.v1.OrchestratorService/AnswerInput',
+                request_serializer=groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.AnswerInputRequest.SerializeToString,
+                response_deserializer=groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.AnswerInputResponse.FromString,
+                _registered_method=True)
         self.ListTools = channel.unary_unary(
                 '/groundwork.orchestrator.v1.OrchestratorService/ListTools',
                 request_serializer=groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.ListToolsRequest.SerializeToString,
@@ -184,6 +189,15 @@ class OrchestratorServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def AnswerInput(self, request, context):
+        """Answers what a run asks its user, and lets the run go on, on any replica. Harmless when repeated with the same text.
+        FAILED_PRECONDITION with INPUT_CLOSED when the run asks nothing, was answered otherwise, has gone on without, or has ended;
+        PERMISSION_DENIED with NOT_YOURS_TO_DECIDE when the run is somebody else's.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ListTools(self, request, context):
         """The tools that a run of the caller may use, by name.
         """
@@ -284,6 +298,11 @@ def add_OrchestratorServiceServicer_to_server(servicer, server):
                     servicer.ResolveApproval,
                     request_deserializer=groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.ResolveApprovalRequest.FromString,
                     response_serializer=groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.ResolveApprovalResponse.SerializeToString,
+            ),
+            'AnswerInput': grpc.unary_unary_rpc_method_handler(
+                    servicer.AnswerInput,
+                    request_deserializer=groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.AnswerInputRequest.FromString,
+                    response_serializer=groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.AnswerInputResponse.SerializeToString,
             ),
             'ListTools': grpc.unary_unary_rpc_method_handler(
                     servicer.ListTools,
@@ -543,6 +562,33 @@ class OrchestratorService:
             '/groundwork.orchestrator.v1.OrchestratorService/ResolveApproval',
             groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.ResolveApprovalRequest.SerializeToString,
             groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.ResolveApprovalResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def AnswerInput(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/groundwork.orchestrator.v1.OrchestratorService/AnswerInput',
+            groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.AnswerInputRequest.SerializeToString,
+            groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.AnswerInputResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -43,6 +43,11 @@ class OrchestratorServiceStub:
     the run; PERMISSION_DENIED with NOT_YOURS_TO_DECIDE when they may see it only; FAILED_PRECONDITION with APPROVAL_CLOSED when it
     was decided otherwise or has expired, or when its run has ended or is being cancelled.
     """
+    AnswerInput: _aio.UnaryUnaryMultiCallable[_orchestrator_pb2.AnswerInputRequest, _orchestrator_pb2.AnswerInputResponse]
+    """Answers what a run asks its user, and lets the run go on, on any replica. Harmless when repeated with the same text.
+    FAILED_PRECONDITION with INPUT_CLOSED when the run asks nothing, was answered otherwise, has gone on without, or has ended;
+    PERMISSION_DENIED with NOT_YOURS_TO_DECIDE when the run is somebody else's.
+    """
     ListTools: _aio.UnaryUnaryMultiCallable[_orchestrator_pb2.ListToolsRequest, _orchestrator_pb2.ListToolsResponse]
     """The tools that a run of the caller may use, by name."""
     ListAgents: _aio.UnaryUnaryMultiCallable[_orchestrator_pb2.ListAgentsRequest, _orchestrator_pb2.ListAgentsResponse]
@@ -140,6 +145,17 @@ class OrchestratorServiceServicer(metaclass=_abc_1.ABCMeta):
         APPROVAL_NOT_FOUND, also when the arguments are not those that were asked about, and when the caller may neither decide nor see
         the run; PERMISSION_DENIED with NOT_YOURS_TO_DECIDE when they may see it only; FAILED_PRECONDITION with APPROVAL_CLOSED when it
         was decided otherwise or has expired, or when its run has ended or is being cancelled.
+        """
+
+    @_abc_1.abstractmethod
+    def AnswerInput(
+        self,
+        request: _orchestrator_pb2.AnswerInputRequest,
+        context: _aio.ServicerContext[_orchestrator_pb2.AnswerInputRequest, _abc.Awaitable[_orchestrator_pb2.AnswerInputResponse]],
+    ) -> _abc.Awaitable[_orchestrator_pb2.AnswerInputResponse]:
+        """Answers what a run asks its user, and lets the run go on, on any replica. Harmless when repeated with the same text.
+        FAILED_PRECONDITION with INPUT_CLOSED when the run asks nothing, was answered otherwise, has gone on without, or has ended;
+        PERMISSION_DENIED with NOT_YOURS_TO_DECIDE when the run is somebody else's.
         """
 
     @_abc_1.abstractmethod

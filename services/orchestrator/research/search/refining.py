@@ -20,6 +20,8 @@ def refine_by_rules(
     coverage: Coverage,
     evidence: Sequence[Evidence],
     before: Sequence[PlannedSearch],
+    *,
+    rewords: bool = True,
 ) -> list[PlannedSearch]:
     """Searches for what is missing, the most promising first: names that found passages mention and the question does not, then
     parts that nothing was found of by their words alone, then other wordings. None that was made before."""
@@ -36,7 +38,7 @@ def refine_by_rules(
     )
     reworded = [PlannedSearch(each, Purpose.REWRITE) for each in wordings(question)[:_MOST_WORDINGS]]
     other_route = PlannedSearch(question, Purpose.REWRITE, DENSE)
-    return different([*named, *missing, *reworded, other_route], before)
+    return different([*named, *missing, *([*reworded, other_route] if rewords else [])], before)
 
 
 def _hops(
