@@ -1,6 +1,6 @@
 """Deleting things by their ids, once the user has said that they mean it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated
 
 import typer
@@ -25,6 +25,7 @@ async def delete_each(
     yes: bool,
     also: str = "",
     said: str = "deleted {}",
+    params: Mapping[str, str] | None = None,
 ) -> int:
     """Deletes `path`/id for each id, and says so as in `said`. Unless `yes` it asks first, calling one of them `what`, naming what
     goes `also`. Returns the exit code. Raises UsageError when an id is empty, the user says no, or nobody can be asked."""
@@ -34,7 +35,7 @@ async def delete_each(
         question = f"Delete {f'the {what} {ids[0]}' if len(ids) == 1 else f'{len(ids)} {what}s'}{also}?"
         confirm(question, "Nothing was deleted.")
     for each in ids:
-        await gateway.request("DELETE", f"{path}/{in_path(each, what)}")
+        await gateway.request("DELETE", f"{path}/{in_path(each, what)}", params=params)
         if not output.as_json:
             output.out.print(said.format(each), markup=False)
     if output.as_json:

@@ -22,6 +22,7 @@ from cli.commands.demo import demo
 from cli.commands.documents import documents
 from cli.commands.embedding import embedding
 from cli.commands.jobs import jobs
+from cli.commands.memory import memory
 from cli.commands.models import models
 from cli.commands.research import research
 from cli.commands.runs import runs
@@ -53,6 +54,7 @@ app.add_typer(collections, name="collections")
 app.add_typer(embedding, name="embedding")
 app.add_typer(jobs, name="jobs")
 app.add_typer(threads, name="threads")
+app.add_typer(memory, name="memory")
 app.add_typer(runs, name="runs")
 app.add_typer(models, name="models")
 app.add_typer(keys, name="keys")

@@ -19,6 +19,7 @@ from evals.errors import EvaluationError
 from evals.evaluation import Evaluation, Plan, evaluate
 from evals.gate import Threshold, misses, parse_threshold
 from evals.loading import load_collection, sample_queries, with_off_topic
+from evals.memory import __main__ as memory
 from evals.modes import DEFAULT, parse_mode, standard_modes
 from evals.options import parse_options
 from evals.report import Circumstances, render
@@ -26,7 +27,13 @@ from evals.saving import PAGE, save
 from evals.system import running_system
 
 UNDER_THRESHOLD, FAILED, INTERRUPTED = 1, 2, 130
-_OTHERS = {"agents": agents.main, "artefacts": artefacts.main, "claims": claims.main, "conflicts": conflicts.main}
+_OTHERS = {
+    "agents": agents.main,
+    "artefacts": artefacts.main,
+    "claims": claims.main,
+    "conflicts": conflicts.main,
+    "memory": memory.main,
+}
 """What else is measured, by the first word."""
 
 GROUNDWORK_URL = "GROUNDWORK_URL"

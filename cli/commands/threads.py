@@ -103,11 +103,29 @@ def answer_quiz(
 
 @threads.command(name="delete")
 def delete_threads(
-    thread_ids: Annotated[list[str], typer.Argument(help="Threads.")], yes: Yes = False, as_json: AsJson = False
+    thread_ids: Annotated[list[str], typer.Argument(help="Threads.")],
+    forget: Annotated[bool, typer.Option("--forget", help="Forget what was learnt of you in them, too.")] = False,
+    yes: Yes = False,
+    as_json: AsJson = False,
 ) -> None:
-    """Remove conversations, and within a minute the runs of their questions."""
+    """Remove conversations, and within a minute the runs of their questions. Without --forget what was learnt of you stays."""
     output = Output(as_json=as_json)
-    run(lambda gateway: delete_each(gateway, "/v1/threads", thread_ids, output, what="thread", yes=yes, said=GONE))
+    also = " with what was learnt of you in it" if forget else ""
+
+    async def command(gateway: Gateway) -> int:
+        return await delete_each(
+            gateway,
+            "/v1/threads",
+            thread_ids,
+            output,
+            what="thread",
+            yes=yes,
+            also=also,
+            said=GONE,
+            params={"forget": "true"} if forget else None,
+        )
+
+    run(command)
 
 
 def _given(answer: str) -> Json:

@@ -21,6 +21,7 @@ class SourceKind(StrEnum):
     DOCUMENT = "document"
     THREAD = "thread"
     RUN = "run"
+    FACT = "fact"
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,11 @@ class Source:
     def thread(cls, subject: str, thread_id: str) -> "Source":
         """A thread of `subject`. The owner is part of the name: nobody forgets another's thread by its id."""
         return cls(SourceKind.THREAD, hashlib.sha256(f"{subject}\0{thread_id}".encode()).hexdigest()[:32])
+
+    @classmethod
+    def fact(cls, subject: str, fact_id: str) -> "Source":
+        """A fact that is remembered of `subject`, who is part of the name as with a thread."""
+        return cls(SourceKind.FACT, hashlib.sha256(f"{subject}\0{fact_id}".encode()).hexdigest()[:32])
 
     @classmethod
     def run(cls, run_id: str) -> "Source":

@@ -4,13 +4,20 @@ import secrets
 from datetime import UTC, datetime
 
 from groundwork.memory.v1 import memory_pb2, memory_pb2_grpc
+from groundwork.retriever.v1 import retriever_pb2
 
 from kit.process.service import Service
 from kit.stores.idempotency import IdempotencyKeys
 from kit.stores.message_store import lasting, open_message_store
 from services.memory import metrics
 from services.memory.adapters.deletions import NatsDeletions
+from services.memory.adapters.facts import NatsFactStore
 from services.memory.adapters.nats import NatsThreadStore
+from services.memory.adapters.retriever import RetrieverMemoryIndex
+from services.memory.facts.facts import Facts
+from services.memory.facts.learning import Learner
+from services.memory.facts.searching import MemorySearch
+from services.memory.facts.turns import Turns
 from services.memory.handlers import DeletionHandler, MemoryServicer
 from services.memory.settings import MemorySettings
 from services.memory.state import KEYS
@@ -28,7 +35,11 @@ async def run(settings: MemorySettings) -> None:
         store = await NatsThreadStore.open(nats)
         deletions = await NatsDeletions.open(nats, service.signer, service.verifier)
         keys = await IdempotencyKeys.open(nats, KEYS)
-        threads = Threads(store, deletions, now=_now, new_thread_id=lambda: secrets.token_hex(THREAD_ID_BYTES))
+        index = await _index(service, settings)
+        threads = Threads(store, deletions, index, now=_now, new_thread_id=lambda: secrets.token_hex(THREAD_ID_BYTES))
+        fact_store = await NatsFactStore.open(nats)
+        learner = Learner(fact_store, now=_now)
+        facts = Facts(fact_store, learner, index, deletions, now=_now, enabled=settings.memory_enabled)
         handler = DeletionHandler(threads)
         service.spawn(
             lasting(
@@ -39,10 +50,27 @@ async def run(settings: MemorySettings) -> None:
         service.spawn(lasting("backlog", lambda: deletions.queue_of_threads.tell_backlog(metrics.QUEUE)))
         service.add_servicer(
             memory_pb2_grpc.add_MemoryServiceServicer_to_server,
-            MemoryServicer(threads, keys, now=_now),
+            MemoryServicer(
+                threads,
+                keys,
+                facts,
+                MemorySearch(facts, index),
+                Turns(facts, learner, index, threads, now=_now),
+                now=_now,
+            ),
             memory_pb2.DESCRIPTOR.services_by_name["MemoryService"],
         )
         await service.serve()
+
+
+async def _index(service: Service, settings: MemorySettings) -> RetrieverMemoryIndex:
+    contract = [retriever_pb2.DESCRIPTOR.services_by_name["RetrieverService"]]
+    channel = await service.channel(settings.retriever_address, contract)
+    return RetrieverMemoryIndex(
+        channel,
+        search_timeout_s=settings.memory_search_timeout_s,
+        write_timeout_s=settings.memory_index_timeout_s,
+    )
 
 
 def _now() -> datetime:

@@ -1,6 +1,6 @@
 """What the memory service refuses, and why."""
 
-from kit.errors import DataLoss, InvalidArgument, NotFound
+from kit.errors import DataLoss, FailedPrecondition, InvalidArgument, NotFound
 
 
 class ThreadNotFound(NotFound):
@@ -37,3 +37,33 @@ class BadPageToken(InvalidArgument):
     """A page token that this service did not make."""
 
     reason = "BAD_PAGE_TOKEN"
+
+
+class FactNotFound(NotFound):
+    """No such fact, or another subject's: the two look the same from outside."""
+
+    reason = "FACT_NOT_FOUND"
+
+
+class BadFact(InvalidArgument):
+    """A fact that is empty or too long."""
+
+    reason = "BAD_FACT"
+
+
+class BadQuery(InvalidArgument):
+    """A search of what is remembered without words, or with too many."""
+
+    reason = "BAD_MEMORY_QUERY"
+
+
+class BadForgetting(InvalidArgument):
+    """What is to be forgotten is not said, or said in two ways."""
+
+    reason = "BAD_FORGETTING"
+
+
+class MemoryOff(FailedPrecondition):
+    """The operator has switched memory off."""
+
+    reason = "MEMORY_OFF"

@@ -5,9 +5,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from google.protobuf.json_format import MessageToDict, ParseDict
-from google.protobuf.timestamp_pb2 import Timestamp
 from groundwork.memory.v1 import memory_pb2 as pb
-from groundwork.memory.v1 import memory_pb2_grpc
 
 from kit.access.principal import current_principal
 from kit.jetstream import Job
@@ -15,8 +13,12 @@ from kit.records import UNREADABLE, set_aside
 from kit.stores.idempotency import Attempt, IdempotencyKeys
 from services.memory.adapters.deletions import decode_deletion
 from services.memory.errors import BadMessage
+from services.memory.facts.facts import Facts
+from services.memory.facts.handlers import FactServicer, owner_of_call, timestamp
+from services.memory.facts.searching import MemorySearch
+from services.memory.facts.turns import Turns
 from services.memory.metrics import MESSAGES
-from services.memory.models import Artefact, Message, Owner, Role, Thread
+from services.memory.models import Artefact, Message, Role, Thread
 from services.memory.state import DELETIONS
 from services.memory.threads import Threads
 
@@ -41,16 +43,26 @@ class DeletionHandler:
         return await self._threads.finish_deletion(deletion)
 
 
-class MemoryServicer(memory_pb2_grpc.MemoryServiceServicer):
-    """Threads of the caller."""
+class MemoryServicer(FactServicer):
+    """Threads of the caller, and what is remembered."""
 
-    def __init__(self, threads: Threads, keys: IdempotencyKeys, *, now: Callable[[], datetime]) -> None:
+    def __init__(
+        self,
+        threads: Threads,
+        keys: IdempotencyKeys,
+        facts: Facts,
+        search: MemorySearch,
+        turns: Turns,
+        *,
+        now: Callable[[], datetime],
+    ) -> None:
+        super().__init__(facts, search, turns)
         self._threads = threads
         self._keys = keys
         self._now = now
 
     async def CreateThread(self, request: pb.CreateThreadRequest, context: Any) -> pb.CreateThreadResponse:
-        owner, title, key = _owner(), request.title, request.idempotency_key
+        owner, title, key = owner_of_call(), request.title, request.idempotency_key
         if not key:
             return pb.CreateThreadResponse(thread=_encode_thread(await self._threads.create(owner, title)))
 
@@ -62,39 +74,39 @@ class MemoryServicer(memory_pb2_grpc.MemoryServiceServicer):
         return pb.CreateThreadResponse(thread=_encode_thread(await self._threads.get(owner, thread_id)))
 
     async def GetThread(self, request: pb.GetThreadRequest, context: Any) -> pb.GetThreadResponse:
-        return pb.GetThreadResponse(thread=_encode_thread(await self._threads.get(_owner(), request.thread_id)))
+        return pb.GetThreadResponse(thread=_encode_thread(await self._threads.get(owner_of_call(), request.thread_id)))
 
     async def ListThreads(self, request: pb.ListThreadsRequest, context: Any) -> pb.ListThreadsResponse:
-        page = await self._threads.page(_owner(), request.page.page_size, request.page.page_token)
+        page = await self._threads.page(owner_of_call(), request.page.page_size, request.page.page_token)
         return pb.ListThreadsResponse(
             threads=[_encode_thread(thread) for thread in page.threads], next_page_token=page.next_page_token
         )
 
     async def RenameThread(self, request: pb.RenameThreadRequest, context: Any) -> pb.RenameThreadResponse:
-        thread = await self._threads.rename(_owner(), request.thread_id, request.title)
+        thread = await self._threads.rename(owner_of_call(), request.thread_id, request.title)
         return pb.RenameThreadResponse(thread=_encode_thread(thread))
 
     async def DeleteThread(self, request: pb.DeleteThreadRequest, context: Any) -> pb.DeleteThreadResponse:
-        await self._threads.delete(_owner(), request.thread_id)
+        await self._threads.delete(owner_of_call(), request.thread_id)
         return pb.DeleteThreadResponse()
 
     async def AppendMessages(self, request: pb.AppendMessagesRequest, context: Any) -> pb.AppendMessagesResponse:
         messages = [self._decode_message(number, message) for number, message in enumerate(request.messages, start=1)]
-        thread = await self._threads.append(_owner(), request.thread_id, messages)
+        thread = await self._threads.append(owner_of_call(), request.thread_id, messages)
         for message in messages:
             MESSAGES.labels(message.role.value).inc()
         return pb.AppendMessagesResponse(thread=_encode_thread(thread))
 
     async def ForgetAnswer(self, request: pb.ForgetAnswerRequest, context: Any) -> pb.ForgetAnswerResponse:
-        await self._threads.forget_answer(_owner(), request.thread_id, request.run_id)
+        await self._threads.forget_answer(owner_of_call(), request.thread_id, request.run_id)
         return pb.ForgetAnswerResponse()
 
     async def GetHistory(self, request: pb.GetHistoryRequest, context: Any) -> pb.GetHistoryResponse:
-        messages = await self._threads.history(_owner(), request.thread_id, request.limit)
+        messages = await self._threads.history(owner_of_call(), request.thread_id, request.limit)
         return pb.GetHistoryResponse(messages=[_encode_message(message) for message in messages])
 
     async def GetArtefact(self, request: pb.GetArtefactRequest, context: Any) -> pb.GetArtefactResponse:
-        artefact = await self._threads.artefact(_owner(), request.thread_id, request.run_id, request.artefact_id)
+        artefact = await self._threads.artefact(owner_of_call(), request.thread_id, request.run_id, request.artefact_id)
         return pb.GetArtefactResponse(artefact=_encode_artefact(artefact))
 
     async def RecordAnswers(self, request: pb.RecordAnswersRequest, context: Any) -> pb.RecordAnswersResponse:
@@ -103,7 +115,7 @@ class MemoryServicer(memory_pb2_grpc.MemoryServiceServicer):
                 answer.at.FromDatetime(self._now())
         answers = [MessageToDict(each, preserving_proto_field_name=True) for each in request.answers]
         artefact = await self._threads.record_answers(
-            _owner(), request.thread_id, request.run_id, request.artefact_id, answers
+            owner_of_call(), request.thread_id, request.run_id, request.artefact_id, answers
         )
         return pb.RecordAnswersResponse(artefact=_encode_artefact(artefact))
 
@@ -128,17 +140,12 @@ class MemoryServicer(memory_pb2_grpc.MemoryServiceServicer):
         )
 
 
-def _owner() -> Owner:
-    principal = current_principal()
-    return Owner(principal.tenant_id, principal.subject)
-
-
 def _encode_thread(thread: Thread) -> pb.Thread:
     return pb.Thread(
         thread_id=thread.thread_id,
         title=thread.title,
-        created_at=_timestamp(thread.created_at),
-        updated_at=_timestamp(thread.updated_at),
+        created_at=timestamp(thread.created_at),
+        updated_at=timestamp(thread.updated_at),
         message_count=thread.message_count,
     )
 
@@ -149,7 +156,7 @@ def _encode_message(message: Message) -> pb.Message:
         role=_ROLE_NUMBERS[message.role],
         text=message.text,
         run_id=message.run_id,
-        at=_timestamp(message.at),
+        at=timestamp(message.at),
         forgotten=message.forgotten,
         citations=[ParseDict(each, pb.MessageCitation(), ignore_unknown_fields=True) for each in message.citations],
         support_status=message.support_status,
@@ -170,9 +177,3 @@ def _decode_artefact(artefact: pb.MessageArtefact) -> Artefact:
 
 def _encode_artefact(artefact: Artefact) -> pb.MessageArtefact:
     return ParseDict(artefact, pb.MessageArtefact(), ignore_unknown_fields=True)
-
-
-def _timestamp(at: datetime) -> Timestamp:
-    timestamp = Timestamp()
-    timestamp.FromDatetime(at)
-    return timestamp

@@ -1,6 +1,6 @@
 """What the threads need from outside."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Protocol
 
 from services.memory.models import Deletion, Message, Owner, StoredMessage, StoredThread, Thread
@@ -60,6 +60,23 @@ class ThreadStore(Protocol):
 
     async def purge_messages(self, owner: Owner, thread_id: str) -> None:
         """Removes all messages and marks of the thread. Harmless when repeated."""
+        ...
+
+
+class ThreadMessages(Protocol):
+    """The messages of threads."""
+
+    async def of_run(self, owner: Owner, thread_id: str, run_id: str) -> list[Message]:
+        """Those of a run; none where there is no such thread."""
+        ...
+
+
+class MessageCopies(Protocol):
+    """The index in which messages are found again."""
+
+    async def remove(self, owner: Owner, item_ids: Sequence[str], groups: Sequence[str] = ()) -> None:
+        """Removes messages by thread and id ("<thread>/<message>"), and all of these threads. Harmless when repeated. Raises
+        Unavailable."""
         ...
 
 

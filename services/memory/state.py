@@ -43,10 +43,39 @@ DELETIONS = Queue(
 )
 
 
+FACTS = Bucket(
+    "MEMORY_FACTS",
+    holds="facts that people have told of themselves",
+    written_by=_WRITERS,
+    needed_by=("MEMORY_PROFILES",),
+    watch=Watch.ENTRIES,
+    if_lost="the facts are lost, and are learnt again when they are said again",
+)
+PROFILES = Bucket(
+    "MEMORY_PROFILES",
+    holds="the summary of what is known of each person, whether anything is learnt, and what is being learnt",
+    written_by=_WRITERS,
+    watch=Watch.ENTRIES,
+    if_lost="summaries are written again; who had paused learning must do so again",
+)
+TURNS = Bucket(
+    "MEMORY_TURNS",
+    holds="which turns were learnt from, without what was said",
+    written_by=_WRITERS,
+    kept_for_s=30 * DAY_S,  # longer than a turn waits
+    if_lost="a turn that is delivered again is compared with what is known again",
+    not_ours="the digit 1",
+)
+
+
+def owner_key(tenant_id: str, subject: str) -> str:
+    """The beginning of the keys of what is `subject`'s, whose name may hold what a key may not: so a digest of it stands there."""
+    return f"{tenant_id}.{hashlib.sha256(subject.encode()).hexdigest()[:32]}"
+
+
 def thread_key(tenant_id: str, subject: str, thread_id: str) -> str:
-    """The key of a thread of `subject`. Its owner's name may hold what a key may not, so a digest of it stands there."""
-    owner = hashlib.sha256(subject.encode()).hexdigest()[:32]
-    return f"{tenant_id}.{owner}.{thread_id}"
+    """The key of a thread of `subject`."""
+    return f"{owner_key(tenant_id, subject)}.{thread_id}"
 
 
-STATE = (KEYS, THREADS, MESSAGES, DELETIONS)
+STATE = (KEYS, THREADS, MESSAGES, FACTS, PROFILES, TURNS, DELETIONS)

@@ -32,7 +32,7 @@ from services.memory.models import (
     Thread,
     ThreadPage,
 )
-from services.memory.ports import Deletions, ThreadStore
+from services.memory.ports import Deletions, MessageCopies, ThreadStore
 
 TITLE_CHARACTERS_MAX = 200
 DERIVED_TITLE_CHARACTERS = 80
@@ -48,7 +48,7 @@ PAGE_DEFAULT, PAGE_MAX = 100, 1000
 HEAD_RETRY_S = 0.005
 LATE_APPENDS_END_AFTER = timedelta(seconds=20)
 """How long after a deletion an append that began before it may still write: calls end with their deadline, which is shorter."""
-FORGOTTEN_TEXT = "This answer was removed, because a document that it quotes was deleted."
+FORGOTTEN_TEXT = "This answer was removed, because something that it quotes was deleted."
 _THREAD_ID = re.compile(r"[0-9a-f]{12}")
 
 
@@ -59,12 +59,14 @@ class Threads:
         self,
         store: ThreadStore,
         deletions: Deletions,
+        copies: MessageCopies,
         *,
         now: Callable[[], datetime],
         new_thread_id: Callable[[], str],
     ) -> None:
         self._store = store
         self._deletions = deletions
+        self._copies = copies
         self._now = now
         self.new_id = new_thread_id
 
@@ -116,6 +118,7 @@ class Threads:
         read the head before it went may write, and be killed before it cleans up after itself."""
         await self._erase(deletion.owner, deletion.thread_id)
         await self._deletions.forget_runs(deletion)
+        await self._copies.remove(deletion.owner, (), [deletion.thread_id])
         waited = max(timedelta(0), self._now() - deletion.requested_at)  # less than none where the clock was set back
         remaining = LATE_APPENDS_END_AFTER - waited
         return remaining.total_seconds() if remaining > timedelta(0) else None
@@ -134,7 +137,10 @@ class Threads:
             return message.without_text(FORGOTTEN_TEXT)
 
         if run_id and _THREAD_ID.fullmatch(thread_id):
+            answers = [each for each in await self.of_run(owner, thread_id, run_id) if each.role is not Role.USER]
             await self._store.rewrite(owner, thread_id, without_text)
+            if answers:
+                await self._copies.remove(owner, [f"{thread_id}/{each.message_id}" for each in answers])
 
     async def append(self, owner: Owner, thread_id: str, messages: Sequence[Message]) -> Thread:
         """Appends in order; a message whose id is already there is not appended again."""
@@ -189,6 +195,14 @@ class Threads:
                 f"thread {thread_id} has no {artefact_id!r:.80} of run {run_id!r:.80}; look at its messages"
             )
         return stored
+
+    async def of_run(self, owner: Owner, thread_id: str, run_id: str) -> list[Message]:
+        """The messages of a run among the last of a thread; none where there is no such thread."""
+        try:
+            messages = await self.history(owner, thread_id, HISTORY_MAX)
+        except ThreadNotFound:
+            return []
+        return [message for message in messages if message.run_id == run_id]
 
     async def _append_one(self, owner: Owner, head: Thread, message: Message) -> Thread:
         """`head` was read before the mark is: the order on which the module's promise rests."""

@@ -29,6 +29,7 @@ from kit.stores.message_store import lasting, open_message_store
 from services.orchestrator.adapters.agent_switches import AgentSwitches
 from services.orchestrator.adapters.brought_models import SealedModelStore
 from services.orchestrator.adapters.event_log import JetStreamEventLog
+from services.orchestrator.adapters.facts import MemoryFacts, NatsTurnQueue
 from services.orchestrator.adapters.markers import KeyValueMarkers
 from services.orchestrator.adapters.memory import MemoryThreads
 from services.orchestrator.adapters.model_server import ModelServerJudge, RerankerSentenceScorer
@@ -39,7 +40,7 @@ from services.orchestrator.adapters.tally import KeyValueTally
 from services.orchestrator.adapters.tools import ASKED_BY_TOOLS, GrpcTools
 from services.orchestrator.answering.drafting import Drafter
 from services.orchestrator.answering.generation import Generator
-from services.orchestrator.handlers import ForgetHandler, OrchestratorServicer
+from services.orchestrator.handlers import ForgetHandler, LearningHandler, OrchestratorServicer
 from services.orchestrator.metrics import FORGET_QUEUE
 from services.orchestrator.models import RunLimits
 from services.orchestrator.modes.agents import discover_agents
@@ -47,6 +48,8 @@ from services.orchestrator.modes.mode import ModeServices
 from services.orchestrator.modes.serving import Modes, discover_modes
 from services.orchestrator.modes.threads import Threads
 from services.orchestrator.quizzes.answers import QuizAnswers
+from services.orchestrator.remembering.learning import Learning
+from services.orchestrator.remembering.recalling import RememberedFacts, Remembering
 from services.orchestrator.runs.brought_models import BroughtModels
 from services.orchestrator.runs.execution import RunServices
 from services.orchestrator.runs.forgetting import Forgetting, RunDeletion, note_stored_runs
@@ -61,6 +64,7 @@ from services.orchestrator.without_model import ExtractiveSettings
 
 _log = structlog.get_logger()
 _RETRY_AFTER_S = 2.0
+_LEARN_AT_ONCE = 4
 _FORGET_AT_ONCE = 4
 """Deletions worked on at once. Each erases several runs at a time."""
 
@@ -75,7 +79,13 @@ async def run(settings: OrchestratorSettings) -> None:
         switch = await _model_switch(service, settings, nats, guard)
         tools = await _tools(service, settings)
         switches = await AgentSwitches.open(nats, _now)
-        modes = await _modes(service, settings, memory, state.sources, switch.models, tools, switches)
+        facts = await _facts(service, settings)
+        turns = await NatsTurnQueue.open(nats, service.signer, service.verifier)
+        remembering = RememberedFacts(
+            facts, turns, state.sources, usual=settings.memory, timeout_s=settings.run_memory_timeout_s
+        )
+        modes = await _modes(service, settings, memory, state.sources, switch.models, tools, switches, remembering)
+        learning = LearningHandler(Learning(facts, switch.models))
         credentials = await SealedModelStore.open(
             nats, Sealer(settings.signing_key()), life_s=settings.model_credentials_life_s
         )
@@ -89,6 +99,7 @@ async def run(settings: OrchestratorSettings) -> None:
         service.stack.push_async_callback(runs.close)
         service.spawn(lasting("forgetting", lambda: _forget(state, forgetting)))
         service.spawn(lasting("backlog", lambda: state.forget_queue.queue.tell_backlog(FORGET_QUEUE)))
+        service.spawn(lasting("learning", lambda: turns.queue.consume(learning.handle, concurrency=_LEARN_AT_ONCE)))
         service.spawn(lasting("tail of the log", state.log.work))
         service.spawn(lasting("runs", runs.work))
         service.spawn(_drain(runs, service.stopping))
@@ -161,6 +172,14 @@ async def _memory(service: Service, settings: OrchestratorSettings) -> MemoryThr
     )
 
 
+async def _facts(service: Service, settings: OrchestratorSettings) -> MemoryFacts:
+    contract = [memory_pb2.DESCRIPTOR.services_by_name["MemoryService"]]
+    channel = await service.channel(settings.memory_address, contract)
+    return MemoryFacts(
+        channel, timeout_s=settings.run_memory_timeout_s, learn_timeout_s=settings.memory_learn_timeout_s
+    )
+
+
 async def _tools(service: Service, settings: OrchestratorSettings) -> GrpcTools:
     contract = [tools_pb2.DESCRIPTOR.services_by_name["ToolsService"]]
     channel = await service.channel(settings.tools_address, contract, passed_on_to=ASKED_BY_TOOLS)
@@ -188,6 +207,7 @@ async def _modes(
     models: Models,
     tools: GrpcTools,
     switches: AgentSwitches,
+    remembering: Remembering,
 ) -> Modes:
     catalog = settings.model_catalog()
     prices = catalog.prices() if catalog else PriceTable({})
@@ -215,7 +235,18 @@ async def _modes(
     checks = Checks(_judges(settings, by_model, learned), Verify(settings.verify), searcher, sources)
     return discover_modes(
         ModeServices(
-            searcher, tools, sources, threads, metered, drafter, agents, scorer, models.held, checks, switches.is_on
+            searcher,
+            tools,
+            sources,
+            threads,
+            metered,
+            drafter,
+            agents,
+            scorer,
+            models.held,
+            checks,
+            remembering,
+            switches.is_on,
         ),
         settings,
     )

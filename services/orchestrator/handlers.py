@@ -30,6 +30,7 @@ from services.orchestrator.adapters.codec import (
     fill,
     read,
 )
+from services.orchestrator.adapters.facts import decode_turn
 from services.orchestrator.adapters.tools import GrpcTools
 from services.orchestrator.agent import Agent
 from services.orchestrator.errors import InvalidRequest, RunNotFound
@@ -47,11 +48,13 @@ from services.orchestrator.models import (
 from services.orchestrator.modes.mode import Mode
 from services.orchestrator.modes.serving import Modes, listed
 from services.orchestrator.quizzes.answers import QuestionState, QuizAnswers, states_of
+from services.orchestrator.remembering.learning import Learning
 from services.orchestrator.runs.approvals import PendingApproval
 from services.orchestrator.runs.forgetting import Forgetting, RunDeletion
 from services.orchestrator.runs.requests import check_tools
 from services.orchestrator.runs.service import Runs
 from services.orchestrator.runs.tally import GroupBy, Period, Row, Tally, account
+from services.orchestrator.state import LEARN
 
 _log = structlog.get_logger()
 _UNKNOWN_COMES_BACK_AFTER_S = 600.0
@@ -343,6 +346,23 @@ def _run(record: RunRecord) -> pb.Run:
             message.SetInParent()
             fill(message, part)
     return run
+
+
+class LearningHandler:
+    """The consumer of the queue LEARN."""
+
+    def __init__(self, learning: Learning) -> None:
+        self._learning = learning
+
+    async def handle(self, job: Job) -> float | None:
+        """Comes back after the seconds returned."""
+        try:
+            turn = decode_turn(job)
+        except UNREADABLE as error:
+            set_aside(LEARN.stream, job.job_id, error)
+            return _UNKNOWN_COMES_BACK_AFTER_S  # a newer version's, perhaps
+        await self._learning.learn(turn)
+        return None
 
 
 class ForgetHandler:

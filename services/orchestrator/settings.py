@@ -204,6 +204,14 @@ class OrchestratorSettings(MessageStoreSettings, SigningServiceSettings):
     """Longest wait for the turn to be kept in its thread, after the answer has been said; after it the thread lacks this turn. A
     restart of the memory service is shorter."""
 
+    memory: Literal["auto", "agentic", "always", "off"] = "auto"
+    """How chats use what is remembered of their users, unless the request says otherwise. `auto`: the model is told the summary
+    and, for messages of more than ten characters, the three facts that fit best. `always`: for every message. `agentic`:
+    nothing; the model may search with the tool `memory_search`. `off`: nothing is used, and nothing is learnt."""
+
+    memory_learn_timeout_s: float = Field(default=30.0, gt=0)
+    """Longest wait for a turn to be learnt from, long after its answer was said; after it the turn is tried again."""
+
     run_lease_s: float = Field(default=5.0, gt=0.3)
     """Seconds after which the runs of an orchestrator that has fallen silent are taken over. It renews its lease three times in
     it."""

@@ -1,7 +1,7 @@
 """What the orchestrator keeps in the message store."""
 
 from kit.shared_state import FORGET, MODEL_SETTINGS
-from kit.state import DAY_S, BellSubject, Bucket, Stream, Watch
+from kit.state import DAY_S, BellSubject, Bucket, Queue, Stream, Watch
 
 _WRITERS = ("orchestrator",)
 _RETENTION = "`GROUNDWORK_RUN_RETENTION_DAYS`"
@@ -101,9 +101,18 @@ RUNS = Stream(
     watch=Watch.COUNTS,
     if_lost="a run that had begun ends as failed with `RUN_LOG_LOST`",
 )
+LEARN = Queue(
+    "LEARN",
+    "learn",
+    holds="turns that are to be learnt from: what their users said",
+    written_by=_WRITERS,
+    kept_for="until it is done",
+    if_lost="nothing is learnt from these turns",
+    advice="Say again what is to be remembered",
+)
 BELL = BellSubject("runs", rung_by=_WRITERS)
 STATE = (
     AGENT_SWITCHES,
-    FORGOTTEN, MODEL_CREDENTIALS, MODEL_SETTINGS, MARKERS, CANCELS, COSTS, KEYS, OWNERS, RECORDS, SOURCES, RUNS, FORGET,
+    FORGOTTEN, MODEL_CREDENTIALS, MODEL_SETTINGS, MARKERS, CANCELS, COSTS, KEYS, OWNERS, RECORDS, SOURCES, RUNS, LEARN, FORGET,
     BELL,
 )  # fmt: skip

@@ -28,6 +28,7 @@ from services.retriever.handlers import RetrieverServicer
 from services.retriever.indexes.engine_answer import DENSE, LEXICAL
 from services.retriever.indexes.observed import Engine, ObservedDense, ObservedLexical
 from services.retriever.indexes.spaces import DenseSpaces
+from services.retriever.memories.memory_index import MemoryIndex
 from services.retriever.model_change.embedding_builder import EmbeddingBuilder
 from services.retriever.model_change.embedding_changes import EmbeddingChanges
 from services.retriever.model_change.embedding_map import EmbeddingMap
@@ -116,6 +117,7 @@ async def run(settings: RetrieverSettings) -> None:
             revisions,
             RevisionReader(dense, lexical, revisions, refiller.is_filling),
             EmbeddingChanges(model_store, collection_models, revisions, models, collections),
+            await _open_memories(settings, stack, models),
         )
         service.spawn(
             lasting(
@@ -173,6 +175,22 @@ def _take_care(service: Service, caretakers: Sequence[Caretaker]) -> None:
 def _watch_engines(service: Service, watch: EngineWatch) -> None:
     service.report(watch.troubles)
     service.spawn(watch.run())
+
+
+async def _open_memories(settings: RetrieverSettings, stack: AsyncExitStack, models: ModelServer) -> MemoryIndex:
+    """The indexes of what is remembered of people, beside those of documents."""
+    mine = settings.for_memories()
+    lexical, _ = await _open_lexical(mine, stack)
+    dense, _ = await _open_dense(mine, stack)
+    search = settings.search
+    return MemoryIndex(
+        dense,
+        lexical,
+        models,
+        models,
+        embed_timeout_s=search.embed_timeout_s,
+        engine_timeout_s=search.engine_timeout_s,
+    )
 
 
 async def _open_lexical(settings: RetrieverSettings, stack: AsyncExitStack) -> tuple[LexicalIndex, OwnIndex | None]:

@@ -6,12 +6,13 @@ from typing import Any
 import grpc
 from google.protobuf.timestamp_pb2 import Timestamp
 from groundwork.retriever.v1 import retriever_pb2 as pb
-from groundwork.retriever.v1 import retriever_pb2_grpc
 
 from kit.access.principal import current_principal
 from services.retriever import metrics
 from services.retriever.adapters import model_wire, search_wire, wire
 from services.retriever.errors import InvalidRequest
+from services.retriever.memories.handlers import MemoriesServicer
+from services.retriever.memories.memory_index import MemoryIndex
 from services.retriever.model_change.embedding_changes import EmbeddingChanges
 from services.retriever.models import IndexBatch, RevisionKey
 from services.retriever.revisions.activation import RevisionSwitch
@@ -27,7 +28,7 @@ _LISTED_AT_ONCE = 1000
 Context = grpc.aio.ServicerContext[Any, Any]
 
 
-class RetrieverServicer(retriever_pb2_grpc.RetrieverServiceServicer):
+class RetrieverServicer(MemoriesServicer):
     """RetrieverService of the contract."""
 
     def __init__(
@@ -39,7 +40,9 @@ class RetrieverServicer(retriever_pb2_grpc.RetrieverServiceServicer):
         revisions: RevisionMap,
         revision_reader: RevisionReader,
         changes: EmbeddingChanges,
+        memories: MemoryIndex,
     ) -> None:
+        super().__init__(memories)
         self._searcher = searcher
         self._reader = reader
         self._writer = writer

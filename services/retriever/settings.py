@@ -16,6 +16,9 @@ from services.retriever.options import (
     SearchOptions,
 )
 
+_MEMORIES_HEAP_BYTES = 15_000_000
+"""What tantivy needs at least: a few texts come at a time."""
+
 
 class RetrieverSettings(MessageStoreSettings, SigningServiceSettings):
     """Read from GROUNDWORK_* variables."""
@@ -168,6 +171,17 @@ class RetrieverSettings(MessageStoreSettings, SigningServiceSettings):
     def index_dir(self) -> Path:
         """Where the indexes lie."""
         return self.data_dir / "retriever"
+
+    def for_memories(self) -> "RetrieverSettings":
+        """The same for the indexes of what is remembered of people: folders and names on servers of their own."""
+        return self.model_copy(
+            update={
+                "data_dir": self.index_dir / "memories",
+                "qdrant_collection": f"{self.qdrant_collection}-memories",
+                "elasticsearch_index": f"{self.elasticsearch_index}-memories",
+                "retriever_lexical_heap_bytes": _MEMORIES_HEAP_BYTES,
+            }
+        )
 
     @property
     def search(self) -> SearchOptions:

@@ -6,6 +6,7 @@ from functools import partial
 
 from google.protobuf.descriptor import FileDescriptor
 from groundwork.ingest.v1 import ingest_pb2
+from groundwork.memory.v1 import memory_pb2
 from groundwork.reranker.v1 import reranker_pb2
 from groundwork.retriever.v1 import retriever_pb2
 from groundwork.tools.v1 import tools_pb2, tools_pb2_grpc
@@ -20,6 +21,7 @@ from services.tools import toolbox
 from services.tools.adapters.call_store import KeyValueCallStore
 from services.tools.adapters.ingest import IngestDocuments
 from services.tools.adapters.mcp_servers import McpServer
+from services.tools.adapters.memory import MemoryService
 from services.tools.adapters.reranker import RerankerModels
 from services.tools.adapters.retriever import RetrieverPassages
 from services.tools.calling.calls import Calls
@@ -96,6 +98,7 @@ async def _services(service: Service, settings: ToolsSettings) -> Services:
         RerankerModels(await channel(settings.reranker_address, reranker_pb2.DESCRIPTOR, "RerankerService")),
         IngestDocuments(await channel(settings.ingest_address, ingest_pb2.DESCRIPTOR, "IngestService")),
         await asyncio.to_thread(_record_search, settings),
+        MemoryService(await channel(settings.memory_address, memory_pb2.DESCRIPTOR, "MemoryService")),
     )
 
 

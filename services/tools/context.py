@@ -7,7 +7,7 @@ from datetime import datetime
 
 from kit.access.principal import Principal
 from kit.stores.collections import DEFAULT_ID, own_id
-from services.tools.ports import Documents, ModelServer, Retriever
+from services.tools.ports import Documents, Memory, ModelServer, Retriever
 from services.tools.projects.records import Records
 from services.tools.projects.searching import RecordSearch
 from services.tools.settings import ToolsSettings
@@ -22,6 +22,8 @@ class Services:
     documents: Documents
     records: RecordSearch = field(default_factory=lambda: RecordSearch(Records(), similarity_min=0.0))
     """Curated records of projects, the same for all tenants."""
+    memory: Memory | None = None
+    """What is remembered of the caller."""
 
 
 @dataclass(frozen=True)

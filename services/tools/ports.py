@@ -117,6 +117,26 @@ class ModelServer(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class Remembered:
+    """Something that is remembered of the caller."""
+
+    source: str
+    """`fact`, or `message` of a thread."""
+    text: str
+    said_at: str
+    """ISO 8601; empty where it is not known."""
+    thread_id: str = ""
+
+
+class Memory(Protocol):
+    """What is remembered of the caller. Raises ToolError."""
+
+    async def search(self, query: str, top_k: int) -> Sequence[Remembered]:
+        """What fits a text, best first."""
+        ...
+
+
 class Documents(Protocol):
     """Documents and collections of the tenant in whose name the tool was called. Every method raises ToolError, which says in plain
     words what the other service refused, or that it does not answer."""

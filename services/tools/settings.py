@@ -72,6 +72,9 @@ class McpServerSettings(BaseModel):
 class ToolsSettings(MessageStoreSettings, LocalUserSettings):
     """How much it does at once, and for whom."""
 
+    memory_address: str = "127.0.0.1:7006"
+    """host:port of the memory service."""
+
     retriever_address: str = "127.0.0.1:7002"
     """host:port of the retriever."""
     reranker_address: str = "127.0.0.1:7001"

@@ -7,6 +7,7 @@ import { askedAlone, collection, isShown, noticeCollection, returnTo, showCollec
 import { over, researched, send, showEarlier, withTools } from "./conversation.js";
 import { redrawDocuments, startLibrary } from "./documents.js";
 import { byId, setText } from "./dom.js";
+import { startMemory } from "./memory.js";
 import { startKeys } from "./key.js";
 import { offerSamples, startSamples } from "./samples.js";
 import { call, followRun } from "./sse.js";
@@ -211,6 +212,7 @@ startSamples((text) => {
   ask();
 }, redrawDocuments);
 startModes();
+startMemory();
 startApprovals((runId) => current?.runId !== runId && follow(new AnswerView(""), null, runId));
 startSystem();
 await startCollections({ onChange: redrawDocuments, onMove: changeCollection });

@@ -76,7 +76,7 @@ def _run_request(message: ToolChatRequest, collection_ids: Sequence[str], idempo
         budgets=message.budgets.asked(),
         model_credentials=message.model.brought() if message.model else None,
         tools=None if message.tools is None else pb.ToolSelection(names=message.tools),
-        memory=message.memory,
+        memory=message.memory or "",
         verify=message.verify or "",
     )
 

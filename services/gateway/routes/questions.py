@@ -119,6 +119,7 @@ async def chat(
             collection_ids=[collection_id],
             thread_id=request.thread_id or "",
             agent=request.agent or "",
+            memory=request.memory or "",
             document_ids=request.document_ids,
             top_k=request.top_k,
             idempotency_key=idempotency_key or "",

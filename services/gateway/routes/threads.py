@@ -72,8 +72,15 @@ async def rename_thread(thread_id: ThreadPath, title: ThreadTitle, services: Ser
 
 
 @router.delete("/{thread_id}", status_code=204, responses=problems())
-async def delete_thread(thread_id: ThreadPath, services: Services) -> None:
+async def delete_thread(
+    thread_id: ThreadPath,
+    services: Services,
+    forget: Annotated[bool, Query(description="Whether what was learnt of you in it is forgotten, too.")] = False,
+) -> None:
     """Removes a thread, its messages, and within a minute the runs of its questions. Harmless when repeated."""
+    if forget:
+        facts = pb.ForgetFactsRequest(thread_id=thread_id)
+        await services.memory.ForgetFacts(facts, timeout=services.settings.rpc_timeout_s)
     request = pb.DeleteThreadRequest(thread_id=thread_id)
     await services.memory.DeleteThread(request, timeout=services.settings.rpc_timeout_s)
 

@@ -8,7 +8,7 @@ from services.gateway.schemas.approvals import TAINTED, TAINTED_ARGUMENTS
 from services.gateway.schemas.events import ToolError
 from services.gateway.schemas.fields import CollectionId, Question, RequestBody, ThreadId, ToolName
 from services.gateway.schemas.models import BroughtModel
-from services.gateway.schemas.runs import VERIFY, QaResponse, ToolBudgets, Verify
+from services.gateway.schemas.runs import MEMORY, VERIFY, MemoryMode, QaResponse, ToolBudgets, Verify
 from services.gateway.schemas.times import Moment
 
 
@@ -27,7 +27,7 @@ class ToolChatRequest(RequestBody):
     )
     verify: Verify | None = Field(default=None, description=VERIFY)
     budgets: ToolBudgets = Field(default_factory=ToolBudgets, description="Limits.")
-    memory: Literal["auto"] = Field(default="auto", description="How what is remembered of the user is used.")
+    memory: MemoryMode | None = Field(default=None, description=MEMORY)
     model: BroughtModel | None = Field(default=None, description="Your own model; null means the installation's.")
 
 

@@ -44,6 +44,7 @@ _RUN_ID = Pattern("^[0-9a-f]{32}$", "is no run id; it is 32 of 0-9 and a-f")
 _APPROVAL_ID = Pattern(
     "^[0-9a-f]{32}-[0-9a-f]{12}$", "is no approval id; it is 32 of 0-9 and a-f, those of its run, a '-' and 12 more"
 )
+_FACT_ID = Pattern("^[0-9a-f]{32}$", "is no fact id; it is 32 of 0-9 and a-f")
 _THREAD_ID = Pattern("^[0-9a-f]{12}$", "is no thread id; it is 12 of 0-9 and a-f")
 _INDEXED_ID = Pattern("^[A-Za-z0-9][A-Za-z0-9_=-]{0,127}$", "is no id; use 1 to 128 of A-Z, a-z, 0-9, '-', '_', '='")
 _TOOL_NAME = Pattern("^[A-Za-z_][A-Za-z0-9_.-]{0,63}$", "is no tool's name; the tools are listed at GET /v1/tools")
@@ -112,12 +113,15 @@ IdempotencyKey = Annotated[
 ]
 ThreadId = Annotated[str, _THREAD_ID]
 
+FactId = Annotated[str, _FACT_ID]
+
 CollectionPath = Annotated[str, _COLLECTION, Path(description="The collection's id.")]
 DocumentPath = Annotated[str, _DOCUMENT_ID, Path(description="The document's id.")]
 AgentPath = Annotated[str, _LISTED_NAME, Path(description="Agent.")]
 RunPath = Annotated[str, _RUN_ID, Path(description="The run's id.")]
 ApprovalPath = Annotated[str, _APPROVAL_ID, Path(description="The approval's id.")]
 QuizPath = Annotated[str, _RUN_ID, Path(description="The quiz's id: the run that made it.")]
+FactPath = Annotated[str, _FACT_ID, Path(description="The fact's id.")]
 ThreadPath = Annotated[str, _THREAD_ID, Path(description="The thread's id.")]
 DeadLetterPath = Annotated[str, _DEAD_LETTER_ID, Path(description="The dead letter's id.")]
 ChunkPath = Annotated[str, _INDEXED_ID, Path(description="The passage's id.")]

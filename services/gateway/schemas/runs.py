@@ -40,6 +40,14 @@ VERIFY = (
 )
 
 
+MemoryMode = Literal["auto", "agentic", "always", "off"]
+MEMORY = (
+    "How what is remembered of you is used: `auto` (the model is told a summary and, for messages of more than ten characters, the "
+    "facts that fit best), `always` (for every message), `agentic` (a tool may search it), or `off` (nothing is used or learnt). "
+    "Null means the service's setting."
+)
+
+
 class AskedBudgets(RequestBody):
     """Limits of a run. One that is left out is the service's setting, and of all but `answer_tokens` that is also the most."""
 
@@ -113,6 +121,7 @@ class ChatRequest(RequestBody):
 
     message: Question = Field(description="The user's words.")
     thread_id: ThreadId | None = Field(default=None, description="Thread to continue; null means none.")
+    memory: MemoryMode | None = Field(default=None, description=MEMORY)
     agent: ListedName | None = Field(
         default=None, description="`auto`, or the name of an agent of GET /v1/agents. Null means `auto`."
     )

@@ -28,6 +28,9 @@ class NatsDeletions:
         name = f"{deletion.owner.tenant_id}.{source.item_id}"
         await self.queue_of_threads.publish(name, encode_deletion(deletion), job_id=name)
 
+    async def fact(self, owner: Owner, fact_id: str, at: datetime) -> None:
+        await self._forget_queue.request(ForgetRequest(Source.fact(owner.subject, fact_id), at))
+
     async def forget_runs(self, deletion: Deletion) -> None:
         await self._forget_queue.request(ForgetRequest(_source(deletion), deletion.requested_at))
 

@@ -21,7 +21,7 @@ from services.orchestrator.log.events import EffectClass
 from services.orchestrator.models import Tool, WithoutModel
 from services.orchestrator.steps.effects import IN_DOUBT, Call, Fate, ToolOutcome
 
-ASKED_BY_TOOLS = ("retriever", "reranker", "ingest")
+ASKED_BY_TOOLS = ("retriever", "reranker", "ingest", "memory")
 """Rooms that tools ask in the name of their caller: they pass on the token of the call."""
 _MARGIN_S = 10.0
 """For what a call takes beside the tool's own time: its turn, and the start of a process."""

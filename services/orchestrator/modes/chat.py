@@ -45,12 +45,14 @@ class Chat(Mode):
     needs_collections = False
     takes_documents = False
     takes_tools = True
+    remembers = True
     answers_late = True
 
     def __init__(self, services: ModeServices, limits: ChatLimits) -> None:
         self.budgets, self.usual = limits.budgets, limits.usual
         self._model = services.model
         self._threads = services.threads
+        self._remembering = services.remembering
         self._limits = limits
         self._by_tools = ToolAnswers(services, limits)
         generator = Generator(services.model, held=services.held)
@@ -82,14 +84,15 @@ class Chat(Mode):
         history = await self._threads.history(run, record, for_model=bool(self._model_name))
         by_model = run.journal.progress.mode is self.name and self._by_tools.calls_tools
         toolbox = await self._by_tools.toolbox(run, record.request, history, by_model=by_model)
-        asked = Asked(run, record, history, serving(toolbox.offered))
+        remembered = await self._remembering.added_to("", run, record) if self._model_name else ""
+        asked = Asked(run, record, history, serving(toolbox.offered), remembered)
         by_loop = by_model and toolbox.shown
         first = Plan(Route.TOOLS.value, ()) if by_loop else plan_for(asked.question, history, asked.tools)
         plan = await run.once("plan", partial(just, first), Plan, is_last_resort=True)
         took_all_time = False
         if plan.route == Route.TOOLS.value:
             try:
-                return await self._by_tools.answer(asked, toolbox)
+                return await self._by_tools.answer(asked, toolbox, asked.prompt)
             except (ToolsNotSupported, NoFirstWord) as error:
                 part = "tools" if isinstance(error, ToolsNotSupported) else "llm"
                 await run.say(degraded("plan", part, error, "Going by the words of the message instead."))

@@ -39,12 +39,15 @@ class Grounded(Mode):
     name = RunMode.GROUNDED
     description = "The next message of a conversation over documents, answered by an agent."
     takes_agents = True
+    remembers = True
 
     def __init__(self, services: ModeServices, limits: Limits, with_tools: ChatLimits = ChatLimits()) -> None:  # noqa: B008 - frozen
         self.budgets = limits.budgets
         self._agents = services.agents
         self._router = WordRouter(services.agents)
         self._threads = services.threads
+        self._drafter = services.drafter
+        self._remembering = services.remembering
         self._tools = ToolAnswers(services, with_tools)
         self._documents = DocumentAnswers(services, limits)
         self._hands = Hands(services.searcher, services.sources, services.drafter, services.scorer, services.checks)
@@ -52,6 +55,8 @@ class Grounded(Mode):
     async def answer(self, run: Run, record: RunRecord) -> Answer:
         chosen = await run.once("agent", partial(self._router.choose, record.request), AgentChosen)
         agent = self._agents.get(chosen.name) or await self._instead(run, chosen)
+        if self._drafter.model_name:
+            agent = replace(agent, prompt=await self._remembering.added_to(agent.prompt, run, record))
         asked = record.request.budgets
         budgets = usual_for(agent.budgets, _WITH_TOOLS) if agent.tools else agent.budgets
         run.narrow(replace(budgets, answer_tokens=asked.answer_tokens or budgets.answer_tokens))

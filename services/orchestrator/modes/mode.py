@@ -13,6 +13,7 @@ from services.orchestrator.models import RunRecord
 from services.orchestrator.modes.agents import Agents
 from services.orchestrator.modes.threads import Threads
 from services.orchestrator.ports import RunSources, Searcher, SentenceScorer, Tools
+from services.orchestrator.remembering.recalling import NothingRemembered, Remembering
 from services.orchestrator.steps.run import Run
 from services.orchestrator.verification.checks import Checks
 
@@ -41,6 +42,9 @@ class ModeServices:
 
     checks: Checks = field(default_factory=Checks)
     """How answers are checked."""
+
+    remembering: Remembering = field(default_factory=NothingRemembered)
+    """What is remembered of users."""
 
     is_agent_on: Callable[[str], bool] = lambda _: True
     """Whether an operator has left the agent of this name switched on."""
@@ -73,6 +77,9 @@ class Mode(Protocol):
 
     takes_research: bool = False
     """Whether a request may say how the run goes about research."""
+
+    remembers: bool = False
+    """Whether what is remembered of the user is used, and the turn is learnt from."""
 
     answers_late: bool = False
     """Whether a run whose time is up is asked for an answer from what it has found; see `Progress.is_time_up`."""

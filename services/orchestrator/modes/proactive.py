@@ -32,7 +32,7 @@ from services.orchestrator.log.events import (
 )
 from services.orchestrator.log.screen import Screen
 from services.orchestrator.models import RunRecord, Tool, Turn
-from services.orchestrator.modes.drafts import answer_of, answer_tokens, checked, write_draft
+from services.orchestrator.modes.drafts import PLAIN, answer_of, answer_tokens, checked, write_draft
 from services.orchestrator.modes.threads import forgotten_documents
 from services.orchestrator.ports import RunSources, Tools
 from services.orchestrator.prompts.fitting import fit
@@ -57,6 +57,9 @@ class Asked:
     history: Sequence[Turn]
     tools: Mapping[str, Tool]
     """By what a message must ask for: those that serve without a model."""
+
+    prompt: str = ""
+    """What the model is told besides the rules: what is remembered of the user."""
 
     @property
     def question(self) -> str:
@@ -118,9 +121,10 @@ class Proactive:
         for part in retrieval.degraded:
             await run.say(Thinking("retrieve", part.message, part))
         check = self._checks.of(run, asked.record, retrieval.evidence)
+        agent = replace(PLAIN, prompt=asked.prompt)
         draft = await run.once(
             "draft",
-            partial(write_draft, run, self._drafter, asked.question, asked.history, retrieval, check),
+            partial(write_draft, run, self._drafter, asked.question, asked.history, retrieval, check, agent),
             Draft,
             show=checked,
             is_last_resort=True,
@@ -176,7 +180,7 @@ class Proactive:
 
     async def _talk(self, asked: Asked) -> Draft:
         asked.run.budgets.require_model()
-        messages = talk_messages(asked.question, asked.history)
+        messages = talk_messages(asked.question, asked.history, asked.prompt)
         model = self._generator.model
         fitted = await fit(messages, model, answer_tokens(asked.run))
         screen = Screen(asked.run.journal)

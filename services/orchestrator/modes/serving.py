@@ -53,6 +53,8 @@ class Modes:
             await run.tell_usage()
             status = RunStatus.TIMEOUT if journal.progress.is_time_up else status_of(answer)
             await self._services.threads.remember(journal, record, answer, status)
+            if mode.remembers:
+                await self._services.remembering.queue(journal, record)
             return await run.end(status)
 
     async def remember_unfinished(self, record: RunRecord, journal: Journal, status: RunStatus) -> None:

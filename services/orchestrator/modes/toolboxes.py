@@ -10,8 +10,12 @@ from services.orchestrator.answering.drafting import degraded
 from services.orchestrator.log.events import Degradation, Thinking
 from services.orchestrator.models import RunRequest, Tool, Turn
 from services.orchestrator.ports import SentenceScorer, Tools
+from services.orchestrator.remembering.models import AGENTIC, OFF
 from services.orchestrator.steps.run import Run
 from services.orchestrator.toolloop.tool_choice import describe, rank_tools, tools_called_for, tools_left_out
+
+_MEMORY_SEARCH = "memory_search"
+"""The tool by which a model looks up what is remembered: shown where the request leaves that to it."""
 
 
 @dataclass(frozen=True)
@@ -113,7 +117,10 @@ class Toolboxes:
 def _offered(known: Sequence[Tool], request: RunRequest) -> Sequence[str]:
     """Names of the tools for a run that names none itself."""
     called_for = tools_called_for(known, request.question)
-    return [tool.name for tool in known if not tool.on_request or tool.name in called_for]
+    wanted = {*called_for, *((_MEMORY_SEARCH,) if request.memory == AGENTIC else ())}
+    if request.memory == OFF:
+        wanted.discard(_MEMORY_SEARCH)
+    return [tool.name for tool in known if not tool.on_request or tool.name in wanted]
 
 
 def _names(tools: Sequence[Tool]) -> set[str]:

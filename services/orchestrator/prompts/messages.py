@@ -39,9 +39,9 @@ def tool_messages(question: str, history: Sequence[Turn], prompt: str = "") -> l
     return conversation(rules.with_prompt(rules.WITH_TOOLS, prompt), question, history)
 
 
-def talk_messages(question: str, history: Sequence[Turn]) -> list[ChatMessage]:
-    """For a model that can only talk."""
-    return conversation(rules.WITHOUT_TOOLS, question, history)
+def talk_messages(question: str, history: Sequence[Turn], prompt: str = "") -> list[ChatMessage]:
+    """For a model that can only talk; `prompt` is what it is told besides."""
+    return conversation(rules.with_prompt(rules.WITHOUT_TOOLS, prompt), question, history)
 
 
 def conversation(system: str, question: str, history: Sequence[Turn]) -> list[ChatMessage]:

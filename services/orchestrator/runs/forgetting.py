@@ -5,7 +5,8 @@ and then lists the runs that noted it. So no order of the two leaves text behind
 cancelled, then cut off: its log is sealed, and whoever still writes it is refused by the store. One that waits for a person is
 cancelled at once, which wakes it. Every step may be repeated.
 
-    of a document    the events and answers of the runs that quote it, and of runs that were shown their answers; the answers in
+    of a document or a fact that is remembered of somebody
+                     the events and answers of the runs that quote it, and of runs that were shown their answers; the answers in
     threads.
                      The question stays, in the run's record and in the thread: it is the user's own words.
     of a thread      the runs of its questions, whole; its messages are the memory service's to remove.
@@ -44,6 +45,8 @@ SETTLE = timedelta(seconds=5)
 seconds."""
 _RETRY_FAILED_S = 5.0
 _AT_ONCE = 16
+_QUOTED = (SourceKind.DOCUMENT, SourceKind.FACT)
+"""What runs quote: the answer goes, and the question stays."""
 _NOBODY = "forgetting"
 """In whose name the calls of a run are erased when its request does not say whose it is: they belong to the tenant."""
 
@@ -79,7 +82,7 @@ class Forgetting:
             return await self._erase(Dependent(RunKey(tenant_id, source.item_id)), request)
         await self._sources.mark_forgotten(tenant_id, source)
         found = {source: await self._sources.dependents(tenant_id, source)}
-        if source.kind is SourceKind.DOCUMENT:
+        if source.kind in _QUOTED:
             await self._follow_answers(tenant_id, found)
         runs = {run.key: run for runs in found.values() for run in runs}
         waits = await self._erase_all(list(runs.values()), request)
@@ -116,14 +119,14 @@ class Forgetting:
 
     async def _erase(self, run: Dependent, request: ForgetRequest) -> float | None:
         record = await self._record(run.key)
-        if record is not None and record.forgotten_at is not None and request.source.kind is SourceKind.DOCUMENT:
+        if record is not None and record.forgotten_at is not None and request.source.kind in _QUOTED:
             return None  # noted last of all: there is nothing left to do
         wait_s = await self._wait_s(run, record, request)
         if wait_s is not None:
             return wait_s
-        await self._log.erase(run.key, deleted=request.source.kind is not SourceKind.DOCUMENT)
+        await self._log.erase(run.key, deleted=request.source.kind not in _QUOTED)
         await self._models.drop(run.key)  # of one that was cut off nobody else does
-        if request.source.kind is SourceKind.DOCUMENT:
+        if request.source.kind in _QUOTED:
             # At once, though the memory service may be away; the note that nothing is left to do comes last.
             await self._store.drop_outcome(run.key)
             if run.thread_id:
@@ -133,7 +136,7 @@ class Forgetting:
             await self._store.delete(run.key)
         if not await self._erase_calls(run):
             return _RETRY_FAILED_S
-        if request.source.kind is SourceKind.DOCUMENT:
+        if request.source.kind in _QUOTED:
             await self._store.forget(run.key, self._now())
         if request.source.kind is SourceKind.THREAD:
             await self._sources.drop_run(run.key)
@@ -162,7 +165,7 @@ class Forgetting:
             if waited >= CUT_OFF_AFTER:
                 return None
             is_waiting = record.status is RunStatus.WAITING  # for a person, so that it does not end by itself
-            if request.source.kind is not SourceKind.DOCUMENT or is_waiting or waited >= GRACE:
+            if request.source.kind not in _QUOTED or is_waiting or waited >= GRACE:
                 await self._store.request_cancel(run.key)
             return RECHECK_S
         settles_in = record.finished_at + SETTLE - now

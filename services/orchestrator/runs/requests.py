@@ -14,6 +14,7 @@ from services.orchestrator.models import ResearchOptions, RunRequest
 from services.orchestrator.modes.agents import AUTO
 from services.orchestrator.modes.mode import Mode
 from services.orchestrator.modes.serving import Modes, listed
+from services.orchestrator.remembering.models import MEMORY_MODES
 from services.orchestrator.research.models import ANSWERS, Effort
 from services.orchestrator.verification.verdicts import Verify
 
@@ -22,7 +23,6 @@ _MAX_COLLECTIONS = 64
 _MAX_DOCUMENTS = 1_000
 _MAX_HISTORY, _MAX_HISTORY_CHARACTERS = 100, 100_000
 _MAX_TOOLS = 200
-_MEMORY_MODES = ("", "auto")
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_=-]{0,127}")
 _MAX_TOP_K = 200
 """A record and an event must each fit into one message of the store, which is 1 MB."""
@@ -80,10 +80,13 @@ def _check_history(request: RunRequest) -> None:
 def _check_taken(request: RunRequest, mode: Mode, modes: Modes) -> None:
     """What some modes take and others do not."""
     name = mode.name.value
-    if request.memory not in _MEMORY_MODES:
+    if request.memory not in ("", *MEMORY_MODES):
         raise MemoryModeNotOffered(
-            f"memory mode {request.memory[:40]!r} is not offered yet; use auto, or leave it out: the thread is remembered"
+            f"memory mode {request.memory[:40]!r} is not offered; use {', '.join(MEMORY_MODES)}, or leave it out"
         )
+    if request.memory and not mode.remembers:
+        others = listed(each for each in modes.all if each.remembers)
+        raise InvalidRequest(f"mode {name} uses no memory of its user; leave it out, or use {others}", field="memory")
     if request.verify not in ("", *Verify):
         known = ", ".join(Verify)
         raise InvalidRequest(f"verify is {request.verify[:40]!r}; use {known}, or leave it out", field="verify")

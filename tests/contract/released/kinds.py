@@ -38,12 +38,14 @@ from services.ingest.documents.models import (
     Tries,
 )
 from services.memory import state as memory
-from services.memory.adapters import deletions
+from services.memory.adapters import deletions, facts
 from services.memory.adapters import nats as threads
+from services.memory.facts.models import Fact, FactKind, Plan, Profile
 from services.memory.models import Deletion, Owner, Role, Thread
 from services.memory.models import Message as ThreadMessage
 from services.orchestrator import state as orchestrator
 from services.orchestrator.adapters import agent_switches, brought_models, markers, run_store, sources, tally
+from services.orchestrator.adapters import facts as learning
 from services.orchestrator.adapters import records as runs
 from services.orchestrator.adapters.codec import event_from_bytes, event_to_proto
 from services.orchestrator.log.events import (
@@ -58,6 +60,7 @@ from services.orchestrator.log.events import (
     Usage,
 )
 from services.orchestrator.models import Dependent, Outcome, RunKey, RunMarker, RunRecord, RunRequest, Wait
+from services.orchestrator.remembering.models import LearntTurn
 from services.orchestrator.runs.tally import RunCost
 from services.retriever import state as retriever
 from services.retriever.adapters import collection_models, revisions
@@ -72,6 +75,23 @@ from tests.contract.released.filling import filled
 
 AT = datetime(2026, 11, 23, 12, 30, 15, 250_000, UTC)
 KEY = RunKey("acme", "0193" + "a" * 28)
+_FACT = Fact(
+    "f1" * 16,
+    "I live in Ghent",
+    FactKind.PROFILE,
+    learnt_at=AT,
+    valid_from=AT,
+    valid_to=AT,
+    confidence=0.8,
+    run_id=KEY.run_id,
+    thread_id="t1",
+    said="I live in Ghent",
+    slot="lives",
+    answer="ghent",
+    superseded_by="f2" * 16,
+    learnt_by="model",
+    edited_at=AT,
+)
 
 
 @dataclass(frozen=True)
@@ -230,6 +250,28 @@ def _memory() -> Iterator[Kind]:
     )
     yield Kind(memory.KEYS, _note, _note_again, change=_note_again)
 
+    def fact(data: bytes) -> bytes:
+        return facts.encode_fact(facts.decode_fact(data))
+
+    def profile(data: bytes) -> bytes:
+        return facts.encode_profile(facts.decode_profile(data))
+
+    yield Kind(
+        memory.FACTS,
+        lambda: facts.encode_fact(_FACT),
+        fact,
+        change=lambda data: facts.encode_fact(replace(facts.decode_fact(data), text="I live in Bruges")),
+        newer_words={"kind": "belief"},
+    )
+    yield Kind(
+        memory.PROFILES,
+        lambda: facts.encode_profile(
+            Profile(True, 3, "Ann lives in Ghent.", 2, AT, {"t1": AT}, Plan(KEY.run_id, [_FACT], {"f0": "f1"}))
+        ),
+        profile,
+        change=lambda data: facts.encode_profile(replace(facts.decode_profile(data), paused=False)),
+    )
+
 
 def _tools() -> Iterator[Kind]:
     def change(data: bytes) -> bytes:
@@ -254,6 +296,12 @@ def _orchestrator() -> Iterator[Kind]:
     def marker(data: bytes) -> RunMarker:
         return markers._decode(Entry(KEY.name, data, 1))
 
+    turn = LearntTurn(KEY.run_id, "t1", "I live in Ghent.", AT)
+    yield Kind(
+        orchestrator.LEARN,
+        lambda: learning.encode_turn(turn),
+        lambda data: learning.encode_turn(learning.decode_turn(Job("j", data, 1, TEST_PRINCIPAL))),
+    )
     choice = switching.SetModel(Choice("local", "small"), "ann", AT)
     brought = BroughtModel("https://models.example.com/v1", SecretStr("key"), "large", "openai")
     cost = RunCost(KEY, "ann", date(2026, 11, 23), "t1", "large", 10, 20, 0.25)

@@ -168,6 +168,7 @@ async def _state(world: World) -> dict[str, str]:
         ("ingest", "ListDeadLetters", ingest_pb2.ListDeadLettersRequest(page=page)),
         ("memory", "ListThreads", memory_pb2.ListThreadsRequest(page=page)),
         ("memory", "GetHistory", memory_pb2.GetHistoryRequest(thread_id=ids["thread"], limit=100)),
+        ("memory", "ListFacts", memory_pb2.ListFactsRequest(with_past=True)),
         ("orchestrator", "ListRuns", orchestrator_pb2.ListRunsRequest(page=page)),
         ("orchestrator", "GetRun", orchestrator_pb2.GetRunRequest(run_id=ids["run"])),
         ("orchestrator", "GetRun", orchestrator_pb2.GetRunRequest(run_id=ids["waiting run"])),

@@ -133,8 +133,17 @@ async def _services(stack: AsyncExitStack, nats_url: str, data_dir: Path, model_
         ),
         (ingest.run_api, IngestSettings(grpc_address=at["ingest"], **reading)),
         (ingest.run_worker, IngestSettings(grpc_address=at["ingest-worker"], **reading)),
-        (memory.run, MemorySettings(grpc_address=at["memory"], **stored)),
-        (tools.run, ToolsSettings(grpc_address=at["tools"], ingest_address=at["ingest"], **stored, **neighbours)),
+        (memory.run, MemorySettings(grpc_address=at["memory"], retriever_address=at["retriever"], **stored)),
+        (
+            tools.run,
+            ToolsSettings(
+                grpc_address=at["tools"],
+                ingest_address=at["ingest"],
+                memory_address=at["memory"],
+                **stored,
+                **neighbours,
+            ),
+        ),
         (
             orchestrator.run,
             OrchestratorSettings(
@@ -159,6 +168,7 @@ async def _fill(world: World) -> None:
     ids["thread"] = await _thread(world, f"About {SECRET}", ids["key"])
     await _thread(world, f"More about {SECRET}", "")
     ids["run"] = await _answered_run(world)
+    ids["fact"] = await _fact(world)
     await _waiting_run(world)
     await _note_page_tokens(world)
 
@@ -222,6 +232,19 @@ async def _answered_run(world: World) -> str:
     return str(events[0].run_id)
 
 
+async def _fact(world: World) -> str:
+    """What Ann has said of herself. She says two things, so that there are two pages."""
+    request = memory_pb2.LearnTurnRequest(
+        run_id=world.things.ids["run"],
+        thread_id=world.things.ids["thread"],
+        text=f"My name is {SECRET}. I live in {SECRET}.",
+    )
+    request.at.GetCurrentTime()
+    facts = (await world.stub("memory").LearnTurn(request, timeout=TIMEOUT_S)).facts
+    assert len(facts) == 2
+    return str(facts[0].fact_id)
+
+
 async def _waiting_run(world: World) -> None:
     """A chat whose model wants what a person must allow."""
     things, stub = world.things, world.stub("orchestrator")
@@ -249,6 +272,7 @@ async def _note_page_tokens(world: World) -> None:
     for room, name, request in (
         ("ingest", "ListDocuments", ingest_pb2.ListDocumentsRequest(collection_id=collection_id, page=one)),
         ("memory", "ListThreads", memory_pb2.ListThreadsRequest(page=one)),
+        ("memory", "ListFacts", memory_pb2.ListFactsRequest(page=one)),
         ("orchestrator", "ListRuns", orchestrator_pb2.ListRunsRequest(page=one)),
     ):
         answer = await getattr(world.stub(room), name)(request, timeout=TIMEOUT_S)

@@ -281,7 +281,7 @@ async def _started(orchestrator: Orchestrator) -> tuple[RunKey, AsyncIterator[Ru
         ({"mode": RunMode.CHAT, "tools": ToolSelection(("t",) * 201)}, InvalidRequest),
         ({"mode": RunMode.CHAT, "budgets": Budgets(reasoning_steps=-1)}, InvalidRequest),
         ({"mode": RunMode.CHAT, "collection_ids": ("no id!",)}, InvalidRequest),
-        ({"mode": RunMode.CHAT, "memory": "agentic"}, MemoryModeNotOffered),
+        ({"mode": RunMode.CHAT, "memory": "telepathy"}, MemoryModeNotOffered),
     ],
 )
 async def test_bad_request_is_refused(

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from datetime import datetime
 
-from kit.errors import Aborted, AlreadyExists
+from kit.errors import Aborted, AlreadyExists, Unavailable
+from services.memory.facts.models import Fact, Profile, StoredFact
+from services.memory.facts.ports import Found, FoundItem, MemoryItem
 from services.memory.models import Deletion, Message, Owner, StoredThread, Thread
 
 
@@ -109,3 +112,109 @@ class FakeDeletions:
             self.dies = False
             raise ConnectionError("killed before forget_runs")
         self.runs_forgotten.append(deletion)
+
+
+class FakeIndex:
+    """The index of memories in memory: what is there, by owner and id. A search finds what shares a word, the nearest first."""
+
+    def __init__(self) -> None:
+        self.items: dict[tuple[Owner, str], MemoryItem] = {}
+        self.is_down = False
+
+    async def put(self, owner: Owner, items: Sequence[MemoryItem]) -> None:
+        self._check()
+        self.items |= {(owner, item.item_id): item for item in items}
+
+    async def remove(self, owner: Owner, item_ids: Sequence[str], groups: Sequence[str] = ()) -> None:
+        self._check()
+        for key, item in list(self.items.items()):
+            if key[0] == owner and (item.item_id in item_ids or (item.group and item.group in groups)):
+                del self.items[key]
+
+    async def search(self, owner: Owner, query_text: str, limit: int, source: str = "") -> Found:
+        self._check()
+        words = set(query_text.casefold().split())
+        mine = [item for key, item in self.items.items() if key[0] == owner and source in ("", item.source)]
+        shared = {item.item_id: len(words & set(item.text.casefold().split())) for item in mine}
+        best = sorted((item for item in mine if shared[item.item_id]), key=lambda item: -shared[item.item_id])[:limit]
+        found = [
+            FoundItem(item.item_id, item.source, item.text, item.group, 1.0, 0.1 + shared[item.item_id] / 100, item.at)
+            for item in best
+        ]
+        return Found(found, {"fact": sum(item.source == "fact" for item in mine)})
+
+    def _check(self) -> None:
+        if self.is_down:
+            raise Unavailable("the index is down")
+
+
+class FakeForgotten:
+    """Remembers of which facts others were told that they are forgotten."""
+
+    def __init__(self) -> None:
+        self.facts: list[str] = []
+
+    async def fact(self, owner: Owner, fact_id: str, at: datetime) -> None:
+        self.facts.append(fact_id)
+
+
+class FakeFactStore:
+    """A FactStore in memory. `cut_at` counts writes down, and then raises as if the process had been killed."""
+
+    def __init__(self) -> None:
+        self.profiles: dict[Owner, tuple[Profile, int]] = {}
+        self.stored: dict[tuple[Owner, str], StoredFact] = {}
+        self.gone: set[tuple[Owner, str]] = set()
+        self.learnt: set[tuple[Owner, str]] = set()
+        self.cut_at: int | None = None
+        self._revision = 0
+
+    async def profile(self, owner: Owner) -> tuple[Profile, int]:
+        return self.profiles.get(owner, (Profile(), 0))
+
+    async def set_profile(self, owner: Owner, profile: Profile, revision: int) -> int:
+        await self._write()
+        if (await self.profile(owner))[1] != revision:
+            raise Aborted("another writer was first")
+        self.profiles[owner] = (profile, self._revision)
+        return self._revision
+
+    async def add(self, owner: Owner, fact: Fact) -> None:
+        await self._write()
+        key = (owner, fact.fact_id)
+        if key not in self.stored and key not in self.gone:
+            self.stored[key] = StoredFact(fact, self._revision)
+
+    async def get(self, owner: Owner, fact_id: str) -> StoredFact | None:
+        return self.stored.get((owner, fact_id))
+
+    async def update(self, owner: Owner, fact: Fact, revision: int) -> None:
+        await self._write()
+        stored = self.stored.get((owner, fact.fact_id))
+        if stored is None or stored.revision != revision:
+            raise Aborted("another writer was first")
+        self.stored[(owner, fact.fact_id)] = StoredFact(fact, self._revision)
+
+    async def forget(self, owner: Owner, fact_id: str) -> None:
+        await self._write()
+        self.stored.pop((owner, fact_id), None)
+        self.gone.add((owner, fact_id))
+
+    async def facts(self, owner: Owner) -> list[Fact]:
+        return [stored.fact for key, stored in self.stored.items() if key[0] == owner]
+
+    async def is_learnt(self, owner: Owner, run_id: str) -> bool:
+        return (owner, run_id) in self.learnt
+
+    async def mark_learnt(self, owner: Owner, run_id: str) -> None:
+        await self._write()
+        self.learnt.add((owner, run_id))
+
+    async def _write(self) -> None:
+        await asyncio.sleep(0)
+        if self.cut_at is not None:
+            self.cut_at -= 1
+            if self.cut_at < 0:
+                self.cut_at = None
+                raise ConnectionError("killed")
+        self._revision += 1

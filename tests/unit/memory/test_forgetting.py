@@ -12,7 +12,7 @@ from services.memory.errors import ThreadDamaged, ThreadNotFound
 from services.memory.models import Message, Owner, Role
 from services.memory.ports import ThreadStore
 from services.memory.threads import FORGOTTEN_TEXT, LATE_APPENDS_END_AFTER, Threads
-from tests.unit.memory.fakes import FakeDeletions, MemoryThreadStore
+from tests.unit.memory.fakes import FakeDeletions, FakeIndex, MemoryThreadStore
 
 ANNA, BERT = Owner("local", "anna@example.org"), Owner("local", "bert")
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -27,7 +27,7 @@ class Room:
         self.store = store
         self.deletions = FakeDeletions()
         self.now = START
-        self.threads = Threads(store, self.deletions, now=lambda: self.now, new_thread_id=lambda: "0" * 12)
+        self.threads = Threads(store, self.deletions, FakeIndex(), now=lambda: self.now, new_thread_id=lambda: "0" * 12)
 
     async def thread(self, *messages: Message) -> str:
         thread_id = (await self.threads.create(ANNA, "")).thread_id

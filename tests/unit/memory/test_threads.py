@@ -14,7 +14,7 @@ from services.memory.errors import BadMessage, BadPageToken, BadTitle, ThreadNot
 from services.memory.models import Message, Owner, Role, Thread
 from services.memory.ports import ThreadStore
 from services.memory.threads import Threads
-from tests.unit.memory.fakes import FakeDeletions, MemoryThreadStore
+from tests.unit.memory.fakes import FakeDeletions, FakeIndex, MemoryThreadStore
 
 ANNA, BERT = Owner("local", "anna@example.org"), Owner("local", "bert")
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -36,6 +36,7 @@ def _threads(store: ThreadStore, deletions: FakeDeletions | None = None) -> Thre
     return Threads(
         store,
         deletions or FakeDeletions(),
+        FakeIndex(),
         now=lambda: START + timedelta(seconds=next(clock)),
         new_thread_id=lambda: f"{next(ids):012x}",
     )

@@ -18,11 +18,11 @@ gives its callers the address. */}}
 {{- define "groundwork.arrows" -}}
 - {to: gateway,       port: 8080, from: [test]}
 - {to: orchestrator,  port: 7000, from: [gateway]}
-- {to: retriever,     port: 7000, from: [gateway, orchestrator, ingest, ingest-worker, tools]}
+- {to: retriever,     port: 7000, from: [gateway, orchestrator, ingest, ingest-worker, memory, tools]}
 - {to: reranker,      port: 7000, from: [gateway, orchestrator, retriever, ingest-worker, tools]}
 - {to: ingest,        port: 7000, from: [gateway, tools]}
 - {to: ingest-worker, port: 7000, from: [gateway]}
-- {to: memory,        port: 7000, from: [gateway, orchestrator]}
+- {to: memory,        port: 7000, from: [gateway, orchestrator, tools]}
 - {to: tools,         port: 7000, from: [gateway, orchestrator]}
 - {to: nats,          port: 4222, from: [gateway, orchestrator, retriever, ingest, ingest-worker, memory, tools, backup, restore]}
 - {to: nats,          port: 6222, from: [nats]}

@@ -50,6 +50,126 @@ ROLE_UNKNOWN: Role.ValueType  # 3
 """A role that a newer version wrote. Refused in a request."""
 Global___Role: _TypeAlias = Role  # noqa: Y015
 
+class _FactKind:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _FactKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_FactKind.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    FACT_KIND_UNSPECIFIED: _FactKind.ValueType  # 0
+    """Refused in a request, but where it stands for any."""
+    FACT_KIND_PROFILE: _FactKind.ValueType  # 1
+    """Who somebody is: name, place, work."""
+    FACT_KIND_PREFERENCE: _FactKind.ValueType  # 2
+    """What somebody likes, uses, or cannot bear."""
+    FACT_KIND_PLAN: _FactKind.ValueType  # 3
+    """What somebody is going to do."""
+    FACT_KIND_RELATION: _FactKind.ValueType  # 4
+    """Who somebody belongs with."""
+    FACT_KIND_INSTRUCTION: _FactKind.ValueType  # 5
+    """How somebody wants to be answered."""
+    FACT_KIND_UNKNOWN: _FactKind.ValueType  # 6
+    """A kind that a newer version wrote. Refused in a request."""
+
+class FactKind(_FactKind, metaclass=_FactKindEnumTypeWrapper):
+    """What a fact is about."""
+
+FACT_KIND_UNSPECIFIED: FactKind.ValueType  # 0
+"""Refused in a request, but where it stands for any."""
+FACT_KIND_PROFILE: FactKind.ValueType  # 1
+"""Who somebody is: name, place, work."""
+FACT_KIND_PREFERENCE: FactKind.ValueType  # 2
+"""What somebody likes, uses, or cannot bear."""
+FACT_KIND_PLAN: FactKind.ValueType  # 3
+"""What somebody is going to do."""
+FACT_KIND_RELATION: FactKind.ValueType  # 4
+"""Who somebody belongs with."""
+FACT_KIND_INSTRUCTION: FactKind.ValueType  # 5
+"""How somebody wants to be answered."""
+FACT_KIND_UNKNOWN: FactKind.ValueType  # 6
+"""A kind that a newer version wrote. Refused in a request."""
+Global___FactKind: _TypeAlias = FactKind  # noqa: Y015
+
+class _FactStatus:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _FactStatusEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_FactStatus.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    FACT_STATUS_UNSPECIFIED: _FactStatus.ValueType  # 0
+    """Not used."""
+    FACT_STATUS_ACTIVE: _FactStatus.ValueType  # 1
+    """It holds."""
+    FACT_STATUS_SUPERSEDED: _FactStatus.ValueType  # 2
+    """Another fact has taken its place."""
+    FACT_STATUS_EXPIRED: _FactStatus.ValueType  # 3
+    """Its time is over."""
+
+class FactStatus(_FactStatus, metaclass=_FactStatusEnumTypeWrapper):
+    """Whether a fact holds."""
+
+FACT_STATUS_UNSPECIFIED: FactStatus.ValueType  # 0
+"""Not used."""
+FACT_STATUS_ACTIVE: FactStatus.ValueType  # 1
+"""It holds."""
+FACT_STATUS_SUPERSEDED: FactStatus.ValueType  # 2
+"""Another fact has taken its place."""
+FACT_STATUS_EXPIRED: FactStatus.ValueType  # 3
+"""Its time is over."""
+Global___FactStatus: _TypeAlias = FactStatus  # noqa: Y015
+
+class _MemorySource:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _MemorySourceEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_MemorySource.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    MEMORY_SOURCE_UNSPECIFIED: _MemorySource.ValueType  # 0
+    """In a request: from anywhere."""
+    MEMORY_SOURCE_FACT: _MemorySource.ValueType  # 1
+    """A fact."""
+    MEMORY_SOURCE_MESSAGE: _MemorySource.ValueType  # 2
+    """A message of a thread."""
+
+class MemorySource(_MemorySource, metaclass=_MemorySourceEnumTypeWrapper):
+    """Where something that is remembered comes from."""
+
+MEMORY_SOURCE_UNSPECIFIED: MemorySource.ValueType  # 0
+"""In a request: from anywhere."""
+MEMORY_SOURCE_FACT: MemorySource.ValueType  # 1
+"""A fact."""
+MEMORY_SOURCE_MESSAGE: MemorySource.ValueType  # 2
+"""A message of a thread."""
+Global___MemorySource: _TypeAlias = MemorySource  # noqa: Y015
+
+class _FactChangeKind:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _FactChangeKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_FactChangeKind.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    FACT_CHANGE_KIND_UNSPECIFIED: _FactChangeKind.ValueType  # 0
+    """Refused."""
+    FACT_CHANGE_KIND_ADD: _FactChangeKind.ValueType  # 1
+    """Something new."""
+    FACT_CHANGE_KIND_UPDATE: _FactChangeKind.ValueType  # 2
+    """Says a known fact more exactly: it takes its place."""
+    FACT_CHANGE_KIND_SUPERSEDE: _FactChangeKind.ValueType  # 3
+    """Contradicts a known fact: it takes its place."""
+
+class FactChangeKind(_FactChangeKind, metaclass=_FactChangeKindEnumTypeWrapper):
+    """What a statement does to what is known."""
+
+FACT_CHANGE_KIND_UNSPECIFIED: FactChangeKind.ValueType  # 0
+"""Refused."""
+FACT_CHANGE_KIND_ADD: FactChangeKind.ValueType  # 1
+"""Something new."""
+FACT_CHANGE_KIND_UPDATE: FactChangeKind.ValueType  # 2
+"""Says a known fact more exactly: it takes its place."""
+FACT_CHANGE_KIND_SUPERSEDE: FactChangeKind.ValueType  # 3
+"""Contradicts a known fact: it takes its place."""
+Global___FactChangeKind: _TypeAlias = FactChangeKind  # noqa: Y015
+
 @_typing.final
 class Thread(_message.Message):
     """A conversation."""
@@ -863,3 +983,764 @@ class RecordAnswersResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___RecordAnswersResponse: _TypeAlias = RecordAnswersResponse  # noqa: Y015
+
+@_typing.final
+class Fact(_message.Message):
+    """Something that the caller has said of themself."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    FACT_ID_FIELD_NUMBER: _builtins.int
+    TEXT_FIELD_NUMBER: _builtins.int
+    KIND_FIELD_NUMBER: _builtins.int
+    STATUS_FIELD_NUMBER: _builtins.int
+    LEARNT_AT_FIELD_NUMBER: _builtins.int
+    VALID_FROM_FIELD_NUMBER: _builtins.int
+    VALID_TO_FIELD_NUMBER: _builtins.int
+    CONFIDENCE_FIELD_NUMBER: _builtins.int
+    RUN_ID_FIELD_NUMBER: _builtins.int
+    THREAD_ID_FIELD_NUMBER: _builtins.int
+    SAID_FIELD_NUMBER: _builtins.int
+    SUPERSEDED_BY_FIELD_NUMBER: _builtins.int
+    LEARNT_BY_FIELD_NUMBER: _builtins.int
+    EDITED_AT_FIELD_NUMBER: _builtins.int
+    fact_id: _builtins.str
+    """32 hex characters."""
+    text: _builtins.str
+    """One sentence."""
+    kind: Global___FactKind.ValueType
+    """What it is about."""
+    status: Global___FactStatus.ValueType
+    """Whether it holds now."""
+    confidence: _builtins.float
+    """How sure it is that this was said, from 0 to 1. 1 once its owner has written it."""
+    run_id: _builtins.str
+    """Run of the turn that it came from."""
+    thread_id: _builtins.str
+    """Thread of that turn, or empty."""
+    said: _builtins.str
+    """The caller's words that it was taken from."""
+    superseded_by: _builtins.str
+    """The fact that has taken its place, or empty."""
+    learnt_by: _builtins.str
+    """Who wrote it: "rules", "model" or "owner"."""
+    @_builtins.property
+    def learnt_at(self) -> _timestamp_pb2.Timestamp:
+        """When it was learnt."""
+
+    @_builtins.property
+    def valid_from(self) -> _timestamp_pb2.Timestamp:
+        """From when it holds."""
+
+    @_builtins.property
+    def valid_to(self) -> _timestamp_pb2.Timestamp:
+        """Until when; unset where no end is known."""
+
+    @_builtins.property
+    def edited_at(self) -> _timestamp_pb2.Timestamp:
+        """When its owner last changed it; unset where never."""
+
+    def __init__(
+        self,
+        *,
+        fact_id: _builtins.str = ...,
+        text: _builtins.str = ...,
+        kind: Global___FactKind.ValueType = ...,
+        status: Global___FactStatus.ValueType = ...,
+        learnt_at: _timestamp_pb2.Timestamp | None = ...,
+        valid_from: _timestamp_pb2.Timestamp | None = ...,
+        valid_to: _timestamp_pb2.Timestamp | None = ...,
+        confidence: _builtins.float = ...,
+        run_id: _builtins.str = ...,
+        thread_id: _builtins.str = ...,
+        said: _builtins.str = ...,
+        superseded_by: _builtins.str = ...,
+        learnt_by: _builtins.str = ...,
+        edited_at: _timestamp_pb2.Timestamp | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["edited_at", b"edited_at", "learnt_at", b"learnt_at", "valid_from", b"valid_from", "valid_to", b"valid_to"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["confidence", b"confidence", "edited_at", b"edited_at", "fact_id", b"fact_id", "kind", b"kind", "learnt_at", b"learnt_at", "learnt_by", b"learnt_by", "run_id", b"run_id", "said", b"said", "status", b"status", "superseded_by", b"superseded_by", "text", b"text", "thread_id", b"thread_id", "valid_from", b"valid_from", "valid_to", b"valid_to"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Fact: _TypeAlias = Fact  # noqa: Y015
+
+@_typing.final
+class GetMemoryRequest(_message.Message):
+    """Asks what is known in short."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetMemoryRequest: _TypeAlias = GetMemoryRequest  # noqa: Y015
+
+@_typing.final
+class GetMemoryResponse(_message.Message):
+    """What is known in short."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SUMMARY_FIELD_NUMBER: _builtins.int
+    SUMMARY_BY_FIELD_NUMBER: _builtins.int
+    PAUSED_FIELD_NUMBER: _builtins.int
+    FACT_COUNT_FIELD_NUMBER: _builtins.int
+    ENABLED_FIELD_NUMBER: _builtins.int
+    summary: _builtins.str
+    """At most 300 tokens; empty where nothing is known."""
+    summary_by: _builtins.str
+    """"model", or "rules" where it lists the newest facts."""
+    paused: _builtins.bool
+    """Whether nothing is learnt now, because the caller wants it so."""
+    fact_count: _builtins.int
+    """Facts that hold."""
+    enabled: _builtins.bool
+    """Whether an operator lets anything be remembered at all."""
+    def __init__(
+        self,
+        *,
+        summary: _builtins.str = ...,
+        summary_by: _builtins.str = ...,
+        paused: _builtins.bool = ...,
+        fact_count: _builtins.int = ...,
+        enabled: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["enabled", b"enabled", "fact_count", b"fact_count", "paused", b"paused", "summary", b"summary", "summary_by", b"summary_by"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetMemoryResponse: _TypeAlias = GetMemoryResponse  # noqa: Y015
+
+@_typing.final
+class PauseMemoryRequest(_message.Message):
+    """Pauses, or learns again."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PAUSED_FIELD_NUMBER: _builtins.int
+    paused: _builtins.bool
+    """Whether nothing is to be learnt."""
+    def __init__(
+        self,
+        *,
+        paused: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["paused", b"paused"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PauseMemoryRequest: _TypeAlias = PauseMemoryRequest  # noqa: Y015
+
+@_typing.final
+class PauseMemoryResponse(_message.Message):
+    """It is so."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PauseMemoryResponse: _TypeAlias = PauseMemoryResponse  # noqa: Y015
+
+@_typing.final
+class ListFactsRequest(_message.Message):
+    """Asks for facts."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    KIND_FIELD_NUMBER: _builtins.int
+    WITH_PAST_FIELD_NUMBER: _builtins.int
+    PAGE_FIELD_NUMBER: _builtins.int
+    THREAD_ID_FIELD_NUMBER: _builtins.int
+    kind: Global___FactKind.ValueType
+    """Facts of this kind; unspecified: of any."""
+    with_past: _builtins.bool
+    """Whether facts that do not hold any more are listed, too."""
+    thread_id: _builtins.str
+    """Facts that were learnt in this thread; empty: in any."""
+    @_builtins.property
+    def page(self) -> _common_pb2.PageRequest:
+        """Which page."""
+
+    def __init__(
+        self,
+        *,
+        kind: Global___FactKind.ValueType = ...,
+        with_past: _builtins.bool = ...,
+        page: _common_pb2.PageRequest | None = ...,
+        thread_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["page", b"page"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["kind", b"kind", "page", b"page", "thread_id", b"thread_id", "with_past", b"with_past"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListFactsRequest: _TypeAlias = ListFactsRequest  # noqa: Y015
+
+@_typing.final
+class ListFactsResponse(_message.Message):
+    """Facts."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    FACTS_FIELD_NUMBER: _builtins.int
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    next_page_token: _builtins.str
+    """For the next page; empty on the last."""
+    @_builtins.property
+    def facts(self) -> _containers.RepeatedCompositeFieldContainer[Global___Fact]:
+        """Newest first."""
+
+    def __init__(
+        self,
+        *,
+        facts: _abc.Iterable[Global___Fact] | None = ...,
+        next_page_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["facts", b"facts", "next_page_token", b"next_page_token"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListFactsResponse: _TypeAlias = ListFactsResponse  # noqa: Y015
+
+@_typing.final
+class GetFactRequest(_message.Message):
+    """Names a fact."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    FACT_ID_FIELD_NUMBER: _builtins.int
+    fact_id: _builtins.str
+    """Fact."""
+    def __init__(
+        self,
+        *,
+        fact_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["fact_id", b"fact_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetFactRequest: _TypeAlias = GetFactRequest  # noqa: Y015
+
+@_typing.final
+class GetFactResponse(_message.Message):
+    """A fact."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    FACT_FIELD_NUMBER: _builtins.int
+    EARLIER_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def fact(self) -> Global___Fact:
+        """The fact."""
+
+    @_builtins.property
+    def earlier(self) -> _containers.RepeatedCompositeFieldContainer[Global___Fact]:
+        """What it took the place of, newest first."""
+
+    def __init__(
+        self,
+        *,
+        fact: Global___Fact | None = ...,
+        earlier: _abc.Iterable[Global___Fact] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["fact", b"fact"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["earlier", b"earlier", "fact", b"fact"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetFactResponse: _TypeAlias = GetFactResponse  # noqa: Y015
+
+@_typing.final
+class EditFactRequest(_message.Message):
+    """What is to change of a fact. What is not set stays."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    FACT_ID_FIELD_NUMBER: _builtins.int
+    TEXT_FIELD_NUMBER: _builtins.int
+    KIND_FIELD_NUMBER: _builtins.int
+    VALID_TO_FIELD_NUMBER: _builtins.int
+    fact_id: _builtins.str
+    """Fact."""
+    text: _builtins.str
+    """1 to 500 characters."""
+    kind: Global___FactKind.ValueType
+    """Another kind; unspecified: the same."""
+    @_builtins.property
+    def valid_to(self) -> _timestamp_pb2.Timestamp:
+        """Until when it holds."""
+
+    def __init__(
+        self,
+        *,
+        fact_id: _builtins.str = ...,
+        text: _builtins.str | None = ...,
+        kind: Global___FactKind.ValueType = ...,
+        valid_to: _timestamp_pb2.Timestamp | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_text", b"_text", "text", b"text", "valid_to", b"valid_to"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_text", b"_text", "fact_id", b"fact_id", "kind", b"kind", "text", b"text", "valid_to", b"valid_to"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__text: _TypeAlias = _typing.Literal["text"]  # noqa: Y015
+    _WhichOneofArgType__text: _TypeAlias = _typing.Literal["_text", b"_text"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__text) -> _WhichOneofReturnType__text | None: ...
+
+Global___EditFactRequest: _TypeAlias = EditFactRequest  # noqa: Y015
+
+@_typing.final
+class EditFactResponse(_message.Message):
+    """The fact."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    FACT_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def fact(self) -> Global___Fact:
+        """As it is now."""
+
+    def __init__(
+        self,
+        *,
+        fact: Global___Fact | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["fact", b"fact"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["fact", b"fact"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___EditFactResponse: _TypeAlias = EditFactResponse  # noqa: Y015
+
+@_typing.final
+class ForgetFactsRequest(_message.Message):
+    """Says what is to be forgotten: exactly one of the three."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    FACT_IDS_FIELD_NUMBER: _builtins.int
+    THREAD_ID_FIELD_NUMBER: _builtins.int
+    ALL_FIELD_NUMBER: _builtins.int
+    thread_id: _builtins.str
+    """What was learnt in this thread."""
+    all: _builtins.bool
+    """Everything, the summary too."""
+    @_builtins.property
+    def fact_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """These facts, at most 100. One that is not there is no error."""
+
+    def __init__(
+        self,
+        *,
+        fact_ids: _abc.Iterable[_builtins.str] | None = ...,
+        thread_id: _builtins.str = ...,
+        all: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["all", b"all", "fact_ids", b"fact_ids", "thread_id", b"thread_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ForgetFactsRequest: _TypeAlias = ForgetFactsRequest  # noqa: Y015
+
+@_typing.final
+class ForgetFactsResponse(_message.Message):
+    """It is forgotten."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    FORGOTTEN_COUNT_FIELD_NUMBER: _builtins.int
+    forgotten_count: _builtins.int
+    """Facts that were removed, with those that they had taken the place of."""
+    def __init__(
+        self,
+        *,
+        forgotten_count: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["forgotten_count", b"forgotten_count"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ForgetFactsResponse: _TypeAlias = ForgetFactsResponse  # noqa: Y015
+
+@_typing.final
+class SearchMemoryRequest(_message.Message):
+    """Asks what is remembered."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    QUERY_TEXT_FIELD_NUMBER: _builtins.int
+    TOP_K_FIELD_NUMBER: _builtins.int
+    SOURCE_FIELD_NUMBER: _builtins.int
+    query_text: _builtins.str
+    """1 to 2 000 characters."""
+    top_k: _builtins.int
+    """At most this many; 0 means 10, at most 50."""
+    source: Global___MemorySource.ValueType
+    """Where to look."""
+    def __init__(
+        self,
+        *,
+        query_text: _builtins.str = ...,
+        top_k: _builtins.int = ...,
+        source: Global___MemorySource.ValueType = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["query_text", b"query_text", "source", b"source", "top_k", b"top_k"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SearchMemoryRequest: _TypeAlias = SearchMemoryRequest  # noqa: Y015
+
+@_typing.final
+class MemoryHit(_message.Message):
+    """Something that is remembered."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SOURCE_FIELD_NUMBER: _builtins.int
+    TEXT_FIELD_NUMBER: _builtins.int
+    SCORE_FIELD_NUMBER: _builtins.int
+    FACT_FIELD_NUMBER: _builtins.int
+    THREAD_ID_FIELD_NUMBER: _builtins.int
+    MESSAGE_ID_FIELD_NUMBER: _builtins.int
+    ROLE_FIELD_NUMBER: _builtins.int
+    AT_FIELD_NUMBER: _builtins.int
+    RUN_ID_FIELD_NUMBER: _builtins.int
+    source: Global___MemorySource.ValueType
+    """Where it comes from."""
+    text: _builtins.str
+    """What it says."""
+    score: _builtins.float
+    """How well it fits; comparable within one answer only."""
+    thread_id: _builtins.str
+    """The thread of a message."""
+    message_id: _builtins.str
+    """The message."""
+    role: Global___Role.ValueType
+    """Who wrote the message."""
+    run_id: _builtins.str
+    """The run of a message."""
+    @_builtins.property
+    def fact(self) -> Global___Fact:
+        """The fact; unset for a message."""
+
+    @_builtins.property
+    def at(self) -> _timestamp_pb2.Timestamp:
+        """When it was learnt or written."""
+
+    def __init__(
+        self,
+        *,
+        source: Global___MemorySource.ValueType = ...,
+        text: _builtins.str = ...,
+        score: _builtins.float = ...,
+        fact: Global___Fact | None = ...,
+        thread_id: _builtins.str = ...,
+        message_id: _builtins.str = ...,
+        role: Global___Role.ValueType = ...,
+        at: _timestamp_pb2.Timestamp | None = ...,
+        run_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["at", b"at", "fact", b"fact"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["at", b"at", "fact", b"fact", "message_id", b"message_id", "role", b"role", "run_id", b"run_id", "score", b"score", "source", b"source", "text", b"text", "thread_id", b"thread_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___MemoryHit: _TypeAlias = MemoryHit  # noqa: Y015
+
+@_typing.final
+class SearchMemoryResponse(_message.Message):
+    """What is remembered."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    HITS_FIELD_NUMBER: _builtins.int
+    DEGRADED_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def hits(self) -> _containers.RepeatedCompositeFieldContainer[Global___MemoryHit]:
+        """Best first."""
+
+    @_builtins.property
+    def degraded(self) -> _containers.RepeatedCompositeFieldContainer[_common_pb2.Degradation]:
+        """What the search had to do without."""
+
+    def __init__(
+        self,
+        *,
+        hits: _abc.Iterable[Global___MemoryHit] | None = ...,
+        degraded: _abc.Iterable[_common_pb2.Degradation] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["degraded", b"degraded", "hits", b"hits"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SearchMemoryResponse: _TypeAlias = SearchMemoryResponse  # noqa: Y015
+
+@_typing.final
+class RecallRequest(_message.Message):
+    """Asks what an answer may go by."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MESSAGE_TEXT_FIELD_NUMBER: _builtins.int
+    TOP_K_FIELD_NUMBER: _builtins.int
+    message_text: _builtins.str
+    """The message that is to be answered."""
+    top_k: _builtins.int
+    """Facts that fit, at most; 0 means 3."""
+    def __init__(
+        self,
+        *,
+        message_text: _builtins.str = ...,
+        top_k: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["message_text", b"message_text", "top_k", b"top_k"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RecallRequest: _TypeAlias = RecallRequest  # noqa: Y015
+
+@_typing.final
+class RecallResponse(_message.Message):
+    """What an answer may go by."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SUMMARY_FIELD_NUMBER: _builtins.int
+    HINTS_FIELD_NUMBER: _builtins.int
+    DEGRADED_FIELD_NUMBER: _builtins.int
+    PAUSED_FIELD_NUMBER: _builtins.int
+    summary: _builtins.str
+    """As GetMemory."""
+    paused: _builtins.bool
+    """Whether the caller wants nothing learnt, or the operator."""
+    @_builtins.property
+    def hints(self) -> _containers.RepeatedCompositeFieldContainer[Global___MemoryHit]:
+        """Best first."""
+
+    @_builtins.property
+    def degraded(self) -> _containers.RepeatedCompositeFieldContainer[_common_pb2.Degradation]:
+        """What the search had to do without."""
+
+    def __init__(
+        self,
+        *,
+        summary: _builtins.str = ...,
+        hints: _abc.Iterable[Global___MemoryHit] | None = ...,
+        degraded: _abc.Iterable[_common_pb2.Degradation] | None = ...,
+        paused: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["degraded", b"degraded", "hints", b"hints", "paused", b"paused", "summary", b"summary"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RecallResponse: _TypeAlias = RecallResponse  # noqa: Y015
+
+@_typing.final
+class FactChange(_message.Message):
+    """A change that a model has read out of the caller's words."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CHANGE_FIELD_NUMBER: _builtins.int
+    TEXT_FIELD_NUMBER: _builtins.int
+    KIND_FIELD_NUMBER: _builtins.int
+    SAID_FIELD_NUMBER: _builtins.int
+    FACT_ID_FIELD_NUMBER: _builtins.int
+    VALID_TO_FIELD_NUMBER: _builtins.int
+    change: Global___FactChangeKind.ValueType
+    """What it does."""
+    text: _builtins.str
+    """The fact, one sentence of at most 500 characters."""
+    kind: Global___FactKind.ValueType
+    """What it is about."""
+    said: _builtins.str
+    """The words that say so, as they stand in the caller's message: a change without is dropped."""
+    fact_id: _builtins.str
+    """The fact that it updates or supersedes."""
+    @_builtins.property
+    def valid_to(self) -> _timestamp_pb2.Timestamp:
+        """Until when it holds; unset where no end is known."""
+
+    def __init__(
+        self,
+        *,
+        change: Global___FactChangeKind.ValueType = ...,
+        text: _builtins.str = ...,
+        kind: Global___FactKind.ValueType = ...,
+        said: _builtins.str = ...,
+        fact_id: _builtins.str = ...,
+        valid_to: _timestamp_pb2.Timestamp | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["valid_to", b"valid_to"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["change", b"change", "fact_id", b"fact_id", "kind", b"kind", "said", b"said", "text", b"text", "valid_to", b"valid_to"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___FactChange: _TypeAlias = FactChange  # noqa: Y015
+
+@_typing.final
+class LearnTurnRequest(_message.Message):
+    """A turn to learn from."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RUN_ID_FIELD_NUMBER: _builtins.int
+    THREAD_ID_FIELD_NUMBER: _builtins.int
+    TEXT_FIELD_NUMBER: _builtins.int
+    AT_FIELD_NUMBER: _builtins.int
+    CHANGES_FIELD_NUMBER: _builtins.int
+    BY_MODEL_FIELD_NUMBER: _builtins.int
+    run_id: _builtins.str
+    """The turn's run: what is learnt from it is learnt once."""
+    thread_id: _builtins.str
+    """Its thread, or empty."""
+    text: _builtins.str
+    """What the caller said. Nothing else is ever learnt from."""
+    by_model: _builtins.bool
+    """Whether a model was asked; else rules read the text."""
+    @_builtins.property
+    def at(self) -> _timestamp_pb2.Timestamp:
+        """When."""
+
+    @_builtins.property
+    def changes(self) -> _containers.RepeatedCompositeFieldContainer[Global___FactChange]:
+        """What a model has read out of the text."""
+
+    def __init__(
+        self,
+        *,
+        run_id: _builtins.str = ...,
+        thread_id: _builtins.str = ...,
+        text: _builtins.str = ...,
+        at: _timestamp_pb2.Timestamp | None = ...,
+        changes: _abc.Iterable[Global___FactChange] | None = ...,
+        by_model: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["at", b"at"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["at", b"at", "by_model", b"by_model", "changes", b"changes", "run_id", b"run_id", "text", b"text", "thread_id", b"thread_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___LearnTurnRequest: _TypeAlias = LearnTurnRequest  # noqa: Y015
+
+@_typing.final
+class LearnTurnResponse(_message.Message):
+    """It is learnt."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    FACTS_FIELD_NUMBER: _builtins.int
+    SUMMARY_IS_DUE_FIELD_NUMBER: _builtins.int
+    KNOWN_FIELD_NUMBER: _builtins.int
+    KNOWN_VERSION_FIELD_NUMBER: _builtins.int
+    summary_is_due: _builtins.bool
+    """Whether the summary is older than what is known: a model may write another."""
+    known_version: _builtins.int
+    """What KeepSummary compares."""
+    @_builtins.property
+    def facts(self) -> _containers.RepeatedCompositeFieldContainer[Global___Fact]:
+        """What was added, or took another's place."""
+
+    @_builtins.property
+    def known(self) -> _containers.RepeatedCompositeFieldContainer[Global___Fact]:
+        """The facts that hold, for that; empty where it is not due."""
+
+    def __init__(
+        self,
+        *,
+        facts: _abc.Iterable[Global___Fact] | None = ...,
+        summary_is_due: _builtins.bool = ...,
+        known: _abc.Iterable[Global___Fact] | None = ...,
+        known_version: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["facts", b"facts", "known", b"known", "known_version", b"known_version", "summary_is_due", b"summary_is_due"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___LearnTurnResponse: _TypeAlias = LearnTurnResponse  # noqa: Y015
+
+@_typing.final
+class KeepSummaryRequest(_message.Message):
+    """A summary that a model has written."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SUMMARY_FIELD_NUMBER: _builtins.int
+    KNOWN_VERSION_FIELD_NUMBER: _builtins.int
+    summary: _builtins.str
+    """At most 2 000 characters."""
+    known_version: _builtins.int
+    """Of LearnTurn."""
+    def __init__(
+        self,
+        *,
+        summary: _builtins.str = ...,
+        known_version: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["known_version", b"known_version", "summary", b"summary"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___KeepSummaryRequest: _TypeAlias = KeepSummaryRequest  # noqa: Y015
+
+@_typing.final
+class KeepSummaryResponse(_message.Message):
+    """It is kept, or outdated."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___KeepSummaryResponse: _TypeAlias = KeepSummaryResponse  # noqa: Y015

@@ -75,6 +75,56 @@ class MemoryServiceStub:
                 request_serializer=groundwork_dot_memory_dot_v1_dot_memory__pb2.GetHistoryRequest.SerializeToString,
                 response_deserializer=groundwork_dot_memory_dot_v1_dot_memory__pb2.GetHistoryResponse.FromString,
                 _registered_method=True)
+        self.GetMemory = channel.unary_unary(
+                '/groundwork.memory.v1.MemoryService/GetMemory',
+                request_serializer=groundwork_dot_memory_dot_v1_dot_memory__pb2.GetMemoryRequest.SerializeToString,
+                response_deserializer=groundwork_dot_memory_dot_v1_dot_memory__pb2.GetMemoryResponse.FromString,
+                _registered_method=True)
+        self.PauseMemory = channel.unary_unary(
+                '/groundwork.memory.v1.MemoryService/PauseMemory',
+                request_serializer=groundwork_dot_memory_dot_v1_dot_memory__pb2.PauseMemoryRequest.SerializeToString,
+                response_deserializer=groundwork_dot_memory_dot_v1_dot_memory__pb2.PauseMemoryResponse.FromString,
+                _registered_method=True)
+        self.ListFacts = channel.unary_unary(
+                '/groundwork.memory.v1.MemoryService/ListFacts',
+                request_serializer=groundwork_dot_memory_dot_v1_dot_memory__pb2.ListFactsRequest.SerializeToString,
+                response_deserializer=groundwork_dot_memory_dot_v1_dot_memory__pb2.ListFactsResponse.FromString,
+                _registered_method=True)
+        self.GetFact = channel.unary_unary(
+                '/groundwork.memory.v1.MemoryService/GetFact',
+                request_serializer=groundwork_dot_memory_dot_v1_dot_memory__pb2.GetFactRequest.SerializeToString,
+                response_deserializer=groundwork_dot_memory_dot_v1_dot_memory__pb2.GetFactResponse.FromString,
+                _registered_method=True)
+        self.EditFact = channel.unary_unary(
+                '/groundwork.memory.v1.MemoryService/EditFact',
+                request_serializer=groundwork_dot_memory_dot_v1_dot_memory__pb2.EditFactRequest.SerializeToString,
+                response_deserializer=groundwork_dot_memory_dot_v1_dot_memory__pb2.EditFactResponse.FromString,
+                _registered_method=True)
+        self.ForgetFacts = channel.unary_unary(
+                '/groundwork.memory.v1.MemoryService/ForgetFacts',
+                request_serializer=groundwork_dot_memory_dot_v1_dot_memory__pb2.ForgetFactsRequest.SerializeToString,
+                response_deserializer=groundwork_dot_memory_dot_v1_dot_memory__pb2.ForgetFactsResponse.FromString,
+                _registered_method=True)
+        self.SearchMemory = channel.unary_unary(
+                '/groundwork.memory.v1.MemoryService/SearchMemory',
+                request_serializer=groundwork_dot_memory_dot_v1_dot_memory__pb2.SearchMemoryRequest.SerializeToString,
+                response_deserializer=groundwork_dot_memory_dot_v1_dot_memory__pb2.SearchMemoryResponse.FromString,
+                _registered_method=True)
+        self.Recall = channel.unary_unary(
+                '/groundwork.memory.v1.MemoryService/Recall',
+                request_serializer=groundwork_dot_memory_dot_v1_dot_memory__pb2.RecallRequest.SerializeToString,
+                response_deserializer=groundwork_dot_memory_dot_v1_dot_memory__pb2.RecallResponse.FromString,
+                _registered_method=True)
+        self.LearnTurn = channel.unary_unary(
+                '/groundwork.memory.v1.MemoryService/LearnTurn',
+                request_serializer=groundwork_dot_memory_dot_v1_dot_memory__pb2.LearnTurnRequest.SerializeToString,
+                response_deserializer=groundwork_dot_memory_dot_v1_dot_memory__pb2.LearnTurnResponse.FromString,
+                _registered_method=True)
+        self.KeepSummary = channel.unary_unary(
+                '/groundwork.memory.v1.MemoryService/KeepSummary',
+                request_serializer=groundwork_dot_memory_dot_v1_dot_memory__pb2.KeepSummaryRequest.SerializeToString,
+                response_deserializer=groundwork_dot_memory_dot_v1_dot_memory__pb2.KeepSummaryResponse.FromString,
+                _registered_method=True)
         self.GetArtefact = channel.unary_unary(
                 '/groundwork.memory.v1.MemoryService/GetArtefact',
                 request_serializer=groundwork_dot_memory_dot_v1_dot_memory__pb2.GetArtefactRequest.SerializeToString,
@@ -148,6 +198,77 @@ class MemoryServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def GetMemory(self, request, context):
+        """What is known of the caller in short, and whether anything is learnt.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def PauseMemory(self, request, context):
+        """Has nothing learnt from what the caller says from now on, or learns again. What is known stays.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListFacts(self, request, context):
+        """The caller's facts, newest first.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetFact(self, request, context):
+        """One fact, with the facts that it took the place of.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def EditFact(self, request, context):
+        """Changes a fact as its owner says.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ForgetFacts(self, request, context):
+        """Forgets facts, with what they took the place of: those of some ids, those that were learnt in a thread, or all. Nothing of them
+        is stored when this returns. Harmless when repeated.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def SearchMemory(self, request, context):
+        """What is remembered that fits a text: facts and messages of the caller's threads, best first.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Recall(self, request, context):
+        """What an answer to a message may go by: the summary, and the facts that fit the message best.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def LearnTurn(self, request, context):
+        """Learns from what the caller has said in a turn, once for each turn.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def KeepSummary(self, request, context):
+        """Keeps the summary that a model has written, unless what is known has changed meanwhile.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def GetArtefact(self, request, context):
         """What a run has made in a thread besides its text, with the answers that its owner has given to it. NOT_FOUND with
         ARTEFACT_NOT_FOUND, also when it was removed with a document that it quotes.
@@ -205,6 +326,56 @@ def add_MemoryServiceServicer_to_server(servicer, server):
                     servicer.GetHistory,
                     request_deserializer=groundwork_dot_memory_dot_v1_dot_memory__pb2.GetHistoryRequest.FromString,
                     response_serializer=groundwork_dot_memory_dot_v1_dot_memory__pb2.GetHistoryResponse.SerializeToString,
+            ),
+            'GetMemory': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetMemory,
+                    request_deserializer=groundwork_dot_memory_dot_v1_dot_memory__pb2.GetMemoryRequest.FromString,
+                    response_serializer=groundwork_dot_memory_dot_v1_dot_memory__pb2.GetMemoryResponse.SerializeToString,
+            ),
+            'PauseMemory': grpc.unary_unary_rpc_method_handler(
+                    servicer.PauseMemory,
+                    request_deserializer=groundwork_dot_memory_dot_v1_dot_memory__pb2.PauseMemoryRequest.FromString,
+                    response_serializer=groundwork_dot_memory_dot_v1_dot_memory__pb2.PauseMemoryResponse.SerializeToString,
+            ),
+            'ListFacts': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListFacts,
+                    request_deserializer=groundwork_dot_memory_dot_v1_dot_memory__pb2.ListFactsRequest.FromString,
+                    response_serializer=groundwork_dot_memory_dot_v1_dot_memory__pb2.ListFactsResponse.SerializeToString,
+            ),
+            'GetFact': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetFact,
+                    request_deserializer=groundwork_dot_memory_dot_v1_dot_memory__pb2.GetFactRequest.FromString,
+                    response_serializer=groundwork_dot_memory_dot_v1_dot_memory__pb2.GetFactResponse.SerializeToString,
+            ),
+            'EditFact': grpc.unary_unary_rpc_method_handler(
+                    servicer.EditFact,
+                    request_deserializer=groundwork_dot_memory_dot_v1_dot_memory__pb2.EditFactRequest.FromString,
+                    response_serializer=groundwork_dot_memory_dot_v1_dot_memory__pb2.EditFactResponse.SerializeToString,
+            ),
+            'ForgetFacts': grpc.unary_unary_rpc_method_handler(
+                    servicer.ForgetFacts,
+                    request_deserializer=groundwork_dot_memory_dot_v1_dot_memory__pb2.ForgetFactsRequest.FromString,
+                    response_serializer=groundwork_dot_memory_dot_v1_dot_memory__pb2.ForgetFactsResponse.SerializeToString,
+            ),
+            'SearchMemory': grpc.unary_unary_rpc_method_handler(
+                    servicer.SearchMemory,
+                    request_deserializer=groundwork_dot_memory_dot_v1_dot_memory__pb2.SearchMemoryRequest.FromString,
+                    response_serializer=groundwork_dot_memory_dot_v1_dot_memory__pb2.SearchMemoryResponse.SerializeToString,
+            ),
+            'Recall': grpc.unary_unary_rpc_method_handler(
+                    servicer.Recall,
+                    request_deserializer=groundwork_dot_memory_dot_v1_dot_memory__pb2.RecallRequest.FromString,
+                    response_serializer=groundwork_dot_memory_dot_v1_dot_memory__pb2.RecallResponse.SerializeToString,
+            ),
+            'LearnTurn': grpc.unary_unary_rpc_method_handler(
+                    servicer.LearnTurn,
+                    request_deserializer=groundwork_dot_memory_dot_v1_dot_memory__pb2.LearnTurnRequest.FromString,
+                    response_serializer=groundwork_dot_memory_dot_v1_dot_memory__pb2.LearnTurnResponse.SerializeToString,
+            ),
+            'KeepSummary': grpc.unary_unary_rpc_method_handler(
+                    servicer.KeepSummary,
+                    request_deserializer=groundwork_dot_memory_dot_v1_dot_memory__pb2.KeepSummaryRequest.FromString,
+                    response_serializer=groundwork_dot_memory_dot_v1_dot_memory__pb2.KeepSummaryResponse.SerializeToString,
             ),
             'GetArtefact': grpc.unary_unary_rpc_method_handler(
                     servicer.GetArtefact,
@@ -434,6 +605,276 @@ class MemoryService:
             '/groundwork.memory.v1.MemoryService/GetHistory',
             groundwork_dot_memory_dot_v1_dot_memory__pb2.GetHistoryRequest.SerializeToString,
             groundwork_dot_memory_dot_v1_dot_memory__pb2.GetHistoryResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetMemory(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/groundwork.memory.v1.MemoryService/GetMemory',
+            groundwork_dot_memory_dot_v1_dot_memory__pb2.GetMemoryRequest.SerializeToString,
+            groundwork_dot_memory_dot_v1_dot_memory__pb2.GetMemoryResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def PauseMemory(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/groundwork.memory.v1.MemoryService/PauseMemory',
+            groundwork_dot_memory_dot_v1_dot_memory__pb2.PauseMemoryRequest.SerializeToString,
+            groundwork_dot_memory_dot_v1_dot_memory__pb2.PauseMemoryResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListFacts(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/groundwork.memory.v1.MemoryService/ListFacts',
+            groundwork_dot_memory_dot_v1_dot_memory__pb2.ListFactsRequest.SerializeToString,
+            groundwork_dot_memory_dot_v1_dot_memory__pb2.ListFactsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetFact(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/groundwork.memory.v1.MemoryService/GetFact',
+            groundwork_dot_memory_dot_v1_dot_memory__pb2.GetFactRequest.SerializeToString,
+            groundwork_dot_memory_dot_v1_dot_memory__pb2.GetFactResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def EditFact(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/groundwork.memory.v1.MemoryService/EditFact',
+            groundwork_dot_memory_dot_v1_dot_memory__pb2.EditFactRequest.SerializeToString,
+            groundwork_dot_memory_dot_v1_dot_memory__pb2.EditFactResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ForgetFacts(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/groundwork.memory.v1.MemoryService/ForgetFacts',
+            groundwork_dot_memory_dot_v1_dot_memory__pb2.ForgetFactsRequest.SerializeToString,
+            groundwork_dot_memory_dot_v1_dot_memory__pb2.ForgetFactsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def SearchMemory(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/groundwork.memory.v1.MemoryService/SearchMemory',
+            groundwork_dot_memory_dot_v1_dot_memory__pb2.SearchMemoryRequest.SerializeToString,
+            groundwork_dot_memory_dot_v1_dot_memory__pb2.SearchMemoryResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Recall(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/groundwork.memory.v1.MemoryService/Recall',
+            groundwork_dot_memory_dot_v1_dot_memory__pb2.RecallRequest.SerializeToString,
+            groundwork_dot_memory_dot_v1_dot_memory__pb2.RecallResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def LearnTurn(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/groundwork.memory.v1.MemoryService/LearnTurn',
+            groundwork_dot_memory_dot_v1_dot_memory__pb2.LearnTurnRequest.SerializeToString,
+            groundwork_dot_memory_dot_v1_dot_memory__pb2.LearnTurnResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def KeepSummary(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/groundwork.memory.v1.MemoryService/KeepSummary',
+            groundwork_dot_memory_dot_v1_dot_memory__pb2.KeepSummaryRequest.SerializeToString,
+            groundwork_dot_memory_dot_v1_dot_memory__pb2.KeepSummaryResponse.FromString,
             options,
             channel_credentials,
             insecure,

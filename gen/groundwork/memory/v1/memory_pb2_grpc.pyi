@@ -34,6 +34,28 @@ class MemoryServiceStub:
     """
     GetHistory: _aio.UnaryUnaryMultiCallable[_memory_pb2.GetHistoryRequest, _memory_pb2.GetHistoryResponse]
     """The last messages of a thread, oldest first. A question and its answer stand together, in the order in which was asked."""
+    GetMemory: _aio.UnaryUnaryMultiCallable[_memory_pb2.GetMemoryRequest, _memory_pb2.GetMemoryResponse]
+    """What is known of the caller in short, and whether anything is learnt."""
+    PauseMemory: _aio.UnaryUnaryMultiCallable[_memory_pb2.PauseMemoryRequest, _memory_pb2.PauseMemoryResponse]
+    """Has nothing learnt from what the caller says from now on, or learns again. What is known stays."""
+    ListFacts: _aio.UnaryUnaryMultiCallable[_memory_pb2.ListFactsRequest, _memory_pb2.ListFactsResponse]
+    """The caller's facts, newest first."""
+    GetFact: _aio.UnaryUnaryMultiCallable[_memory_pb2.GetFactRequest, _memory_pb2.GetFactResponse]
+    """One fact, with the facts that it took the place of."""
+    EditFact: _aio.UnaryUnaryMultiCallable[_memory_pb2.EditFactRequest, _memory_pb2.EditFactResponse]
+    """Changes a fact as its owner says."""
+    ForgetFacts: _aio.UnaryUnaryMultiCallable[_memory_pb2.ForgetFactsRequest, _memory_pb2.ForgetFactsResponse]
+    """Forgets facts, with what they took the place of: those of some ids, those that were learnt in a thread, or all. Nothing of them
+    is stored when this returns. Harmless when repeated.
+    """
+    SearchMemory: _aio.UnaryUnaryMultiCallable[_memory_pb2.SearchMemoryRequest, _memory_pb2.SearchMemoryResponse]
+    """What is remembered that fits a text: facts and messages of the caller's threads, best first."""
+    Recall: _aio.UnaryUnaryMultiCallable[_memory_pb2.RecallRequest, _memory_pb2.RecallResponse]
+    """What an answer to a message may go by: the summary, and the facts that fit the message best."""
+    LearnTurn: _aio.UnaryUnaryMultiCallable[_memory_pb2.LearnTurnRequest, _memory_pb2.LearnTurnResponse]
+    """Learns from what the caller has said in a turn, once for each turn."""
+    KeepSummary: _aio.UnaryUnaryMultiCallable[_memory_pb2.KeepSummaryRequest, _memory_pb2.KeepSummaryResponse]
+    """Keeps the summary that a model has written, unless what is known has changed meanwhile."""
     GetArtefact: _aio.UnaryUnaryMultiCallable[_memory_pb2.GetArtefactRequest, _memory_pb2.GetArtefactResponse]
     """What a run has made in a thread besides its text, with the answers that its owner has given to it. NOT_FOUND with
     ARTEFACT_NOT_FOUND, also when it was removed with a document that it quotes.
@@ -109,6 +131,88 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _aio.ServicerContext[_memory_pb2.GetHistoryRequest, _abc.Awaitable[_memory_pb2.GetHistoryResponse]],
     ) -> _abc.Awaitable[_memory_pb2.GetHistoryResponse]:
         """The last messages of a thread, oldest first. A question and its answer stand together, in the order in which was asked."""
+
+    @_abc_1.abstractmethod
+    def GetMemory(
+        self,
+        request: _memory_pb2.GetMemoryRequest,
+        context: _aio.ServicerContext[_memory_pb2.GetMemoryRequest, _abc.Awaitable[_memory_pb2.GetMemoryResponse]],
+    ) -> _abc.Awaitable[_memory_pb2.GetMemoryResponse]:
+        """What is known of the caller in short, and whether anything is learnt."""
+
+    @_abc_1.abstractmethod
+    def PauseMemory(
+        self,
+        request: _memory_pb2.PauseMemoryRequest,
+        context: _aio.ServicerContext[_memory_pb2.PauseMemoryRequest, _abc.Awaitable[_memory_pb2.PauseMemoryResponse]],
+    ) -> _abc.Awaitable[_memory_pb2.PauseMemoryResponse]:
+        """Has nothing learnt from what the caller says from now on, or learns again. What is known stays."""
+
+    @_abc_1.abstractmethod
+    def ListFacts(
+        self,
+        request: _memory_pb2.ListFactsRequest,
+        context: _aio.ServicerContext[_memory_pb2.ListFactsRequest, _abc.Awaitable[_memory_pb2.ListFactsResponse]],
+    ) -> _abc.Awaitable[_memory_pb2.ListFactsResponse]:
+        """The caller's facts, newest first."""
+
+    @_abc_1.abstractmethod
+    def GetFact(
+        self,
+        request: _memory_pb2.GetFactRequest,
+        context: _aio.ServicerContext[_memory_pb2.GetFactRequest, _abc.Awaitable[_memory_pb2.GetFactResponse]],
+    ) -> _abc.Awaitable[_memory_pb2.GetFactResponse]:
+        """One fact, with the facts that it took the place of."""
+
+    @_abc_1.abstractmethod
+    def EditFact(
+        self,
+        request: _memory_pb2.EditFactRequest,
+        context: _aio.ServicerContext[_memory_pb2.EditFactRequest, _abc.Awaitable[_memory_pb2.EditFactResponse]],
+    ) -> _abc.Awaitable[_memory_pb2.EditFactResponse]:
+        """Changes a fact as its owner says."""
+
+    @_abc_1.abstractmethod
+    def ForgetFacts(
+        self,
+        request: _memory_pb2.ForgetFactsRequest,
+        context: _aio.ServicerContext[_memory_pb2.ForgetFactsRequest, _abc.Awaitable[_memory_pb2.ForgetFactsResponse]],
+    ) -> _abc.Awaitable[_memory_pb2.ForgetFactsResponse]:
+        """Forgets facts, with what they took the place of: those of some ids, those that were learnt in a thread, or all. Nothing of them
+        is stored when this returns. Harmless when repeated.
+        """
+
+    @_abc_1.abstractmethod
+    def SearchMemory(
+        self,
+        request: _memory_pb2.SearchMemoryRequest,
+        context: _aio.ServicerContext[_memory_pb2.SearchMemoryRequest, _abc.Awaitable[_memory_pb2.SearchMemoryResponse]],
+    ) -> _abc.Awaitable[_memory_pb2.SearchMemoryResponse]:
+        """What is remembered that fits a text: facts and messages of the caller's threads, best first."""
+
+    @_abc_1.abstractmethod
+    def Recall(
+        self,
+        request: _memory_pb2.RecallRequest,
+        context: _aio.ServicerContext[_memory_pb2.RecallRequest, _abc.Awaitable[_memory_pb2.RecallResponse]],
+    ) -> _abc.Awaitable[_memory_pb2.RecallResponse]:
+        """What an answer to a message may go by: the summary, and the facts that fit the message best."""
+
+    @_abc_1.abstractmethod
+    def LearnTurn(
+        self,
+        request: _memory_pb2.LearnTurnRequest,
+        context: _aio.ServicerContext[_memory_pb2.LearnTurnRequest, _abc.Awaitable[_memory_pb2.LearnTurnResponse]],
+    ) -> _abc.Awaitable[_memory_pb2.LearnTurnResponse]:
+        """Learns from what the caller has said in a turn, once for each turn."""
+
+    @_abc_1.abstractmethod
+    def KeepSummary(
+        self,
+        request: _memory_pb2.KeepSummaryRequest,
+        context: _aio.ServicerContext[_memory_pb2.KeepSummaryRequest, _abc.Awaitable[_memory_pb2.KeepSummaryResponse]],
+    ) -> _abc.Awaitable[_memory_pb2.KeepSummaryResponse]:
+        """Keeps the summary that a model has written, unless what is known has changed meanwhile."""
 
     @_abc_1.abstractmethod
     def GetArtefact(

@@ -430,7 +430,10 @@ class StartRunRequest(_message.Message):
     IDEMPOTENCY_KEY_IN_FLIGHT and its run_id, by which it can be attached to.
     """
     memory: _builtins.str
-    """How the run uses what is remembered of the user: "auto" or empty. Others are refused with MEMORY_MODE_NOT_OFFERED."""
+    """How the run uses what is remembered of the user: "auto" (the summary and, for messages of more than ten characters, the facts that
+    fit best are in the prompt), "always" (for every message), "agentic" (a tool may search it) or "off" (nothing is used or learnt).
+    Empty: the service's setting. Others are refused with MEMORY_MODE_NOT_OFFERED.
+    """
     verify: _builtins.str
     """What becomes of a claim that is not supported: "mark" (it loses its citation), "remove" (its sentence is left out), or "off"
     (nothing is checked). Empty: the service's setting.

@@ -2094,3 +2094,253 @@ class DropCollectionModelResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___DropCollectionModelResponse: _TypeAlias = DropCollectionModelResponse  # noqa: Y015
+
+@_typing.final
+class Memory(_message.Message):
+    """A text that is remembered of the caller."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ITEM_ID_FIELD_NUMBER: _builtins.int
+    TEXT_FIELD_NUMBER: _builtins.int
+    SOURCE_FIELD_NUMBER: _builtins.int
+    GROUP_FIELD_NUMBER: _builtins.int
+    AT_US_FIELD_NUMBER: _builtins.int
+    item_id: _builtins.str
+    """Unique among the caller's."""
+    text: _builtins.str
+    """What is searched."""
+    source: _builtins.str
+    """What it is: "fact" or "message"."""
+    group: _builtins.str
+    """What it is removed with: the thread of a message. Empty for none."""
+    at_us: _builtins.int
+    """When it was said, in microseconds since 1970; 0 where that is not known."""
+    def __init__(
+        self,
+        *,
+        item_id: _builtins.str = ...,
+        text: _builtins.str = ...,
+        source: _builtins.str = ...,
+        group: _builtins.str = ...,
+        at_us: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["at_us", b"at_us", "group", b"group", "item_id", b"item_id", "source", b"source", "text", b"text"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Memory: _TypeAlias = Memory  # noqa: Y015
+
+@_typing.final
+class PutMemoriesRequest(_message.Message):
+    """Texts to remember."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MEMORIES_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def memories(self) -> _containers.RepeatedCompositeFieldContainer[Global___Memory]:
+        """At most 256."""
+
+    def __init__(
+        self,
+        *,
+        memories: _abc.Iterable[Global___Memory] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["memories", b"memories"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PutMemoriesRequest: _TypeAlias = PutMemoriesRequest  # noqa: Y015
+
+@_typing.final
+class PutMemoriesResponse(_message.Message):
+    """They are found."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PutMemoriesResponse: _TypeAlias = PutMemoriesResponse  # noqa: Y015
+
+@_typing.final
+class RemoveMemoriesRequest(_message.Message):
+    """Names texts to remove."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ITEM_IDS_FIELD_NUMBER: _builtins.int
+    GROUPS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def item_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Texts, at most 2 000. One that is not there is no error."""
+
+    @_builtins.property
+    def groups(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """All texts of these groups."""
+
+    def __init__(
+        self,
+        *,
+        item_ids: _abc.Iterable[_builtins.str] | None = ...,
+        groups: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["groups", b"groups", "item_ids", b"item_ids"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RemoveMemoriesRequest: _TypeAlias = RemoveMemoriesRequest  # noqa: Y015
+
+@_typing.final
+class RemoveMemoriesResponse(_message.Message):
+    """They are gone."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RemoveMemoriesResponse: _TypeAlias = RemoveMemoriesResponse  # noqa: Y015
+
+@_typing.final
+class SearchMemoriesRequest(_message.Message):
+    """Asks for what is remembered."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    QUERY_TEXT_FIELD_NUMBER: _builtins.int
+    TOP_K_FIELD_NUMBER: _builtins.int
+    SOURCE_FIELD_NUMBER: _builtins.int
+    STRATEGY_FIELD_NUMBER: _builtins.int
+    query_text: _builtins.str
+    """1 to 2 000 characters."""
+    top_k: _builtins.int
+    """At most this many; at most 50."""
+    source: _builtins.str
+    """Of this source; empty: of any."""
+    strategy: Global___Strategy.ValueType
+    """Which engines are asked; unspecified: both."""
+    def __init__(
+        self,
+        *,
+        query_text: _builtins.str = ...,
+        top_k: _builtins.int = ...,
+        source: _builtins.str = ...,
+        strategy: Global___Strategy.ValueType = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["query_text", b"query_text", "source", b"source", "strategy", b"strategy", "top_k", b"top_k"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SearchMemoriesRequest: _TypeAlias = SearchMemoriesRequest  # noqa: Y015
+
+@_typing.final
+class FoundMemory(_message.Message):
+    """A text that was found."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MEMORY_FIELD_NUMBER: _builtins.int
+    SCORE_FIELD_NUMBER: _builtins.int
+    COSINE_FIELD_NUMBER: _builtins.int
+    score: _builtins.float
+    """How well it fits, 0 to 1; comparable within one answer only."""
+    cosine: _builtins.float
+    """How near it is in meaning: the cosine with the query. Unset where vectors did not find it."""
+    @_builtins.property
+    def memory(self) -> Global___Memory:
+        """The text."""
+
+    def __init__(
+        self,
+        *,
+        memory: Global___Memory | None = ...,
+        score: _builtins.float = ...,
+        cosine: _builtins.float | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_cosine", b"_cosine", "cosine", b"cosine", "memory", b"memory"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_cosine", b"_cosine", "cosine", b"cosine", "memory", b"memory", "score", b"score"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__cosine: _TypeAlias = _typing.Literal["cosine"]  # noqa: Y015
+    _WhichOneofArgType__cosine: _TypeAlias = _typing.Literal["_cosine", b"_cosine"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__cosine) -> _WhichOneofReturnType__cosine | None: ...
+
+Global___FoundMemory: _TypeAlias = FoundMemory  # noqa: Y015
+
+@_typing.final
+class SearchMemoriesResponse(_message.Message):
+    """What was found."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    @_typing.final
+    class CountsEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.int
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.int = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    FOUND_FIELD_NUMBER: _builtins.int
+    COUNTS_FIELD_NUMBER: _builtins.int
+    DEGRADED_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def found(self) -> _containers.RepeatedCompositeFieldContainer[Global___FoundMemory]:
+        """Best first."""
+
+    @_builtins.property
+    def counts(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
+        """How many texts of each source are remembered of the caller."""
+
+    @_builtins.property
+    def degraded(self) -> _containers.RepeatedCompositeFieldContainer[_common_pb2.Degradation]:
+        """What the search had to do without."""
+
+    def __init__(
+        self,
+        *,
+        found: _abc.Iterable[Global___FoundMemory] | None = ...,
+        counts: _abc.Mapping[_builtins.str, _builtins.int] | None = ...,
+        degraded: _abc.Iterable[_common_pb2.Degradation] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["counts", b"counts", "degraded", b"degraded", "found", b"found"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SearchMemoriesResponse: _TypeAlias = SearchMemoriesResponse  # noqa: Y015

@@ -110,6 +110,21 @@ class RetrieverServiceStub:
                 request_serializer=groundwork_dot_retriever_dot_v1_dot_retriever__pb2.CorpusStatsRequest.SerializeToString,
                 response_deserializer=groundwork_dot_retriever_dot_v1_dot_retriever__pb2.CorpusStatsResponse.FromString,
                 _registered_method=True)
+        self.PutMemories = channel.unary_unary(
+                '/groundwork.retriever.v1.RetrieverService/PutMemories',
+                request_serializer=groundwork_dot_retriever_dot_v1_dot_retriever__pb2.PutMemoriesRequest.SerializeToString,
+                response_deserializer=groundwork_dot_retriever_dot_v1_dot_retriever__pb2.PutMemoriesResponse.FromString,
+                _registered_method=True)
+        self.RemoveMemories = channel.unary_unary(
+                '/groundwork.retriever.v1.RetrieverService/RemoveMemories',
+                request_serializer=groundwork_dot_retriever_dot_v1_dot_retriever__pb2.RemoveMemoriesRequest.SerializeToString,
+                response_deserializer=groundwork_dot_retriever_dot_v1_dot_retriever__pb2.RemoveMemoriesResponse.FromString,
+                _registered_method=True)
+        self.SearchMemories = channel.unary_unary(
+                '/groundwork.retriever.v1.RetrieverService/SearchMemories',
+                request_serializer=groundwork_dot_retriever_dot_v1_dot_retriever__pb2.SearchMemoriesRequest.SerializeToString,
+                response_deserializer=groundwork_dot_retriever_dot_v1_dot_retriever__pb2.SearchMemoriesResponse.FromString,
+                _registered_method=True)
 
 
 class RetrieverServiceServicer:
@@ -232,6 +247,27 @@ class RetrieverServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def PutMemories(self, request, context):
+        """Adds texts to what is remembered of the caller, or puts them in the place of what has their ids. They are found when this returns.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def RemoveMemories(self, request, context):
+        """Removes texts from what is remembered of the caller, for good. Harmless when repeated.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def SearchMemories(self, request, context):
+        """What is remembered of the caller that fits a query best, by meaning and by words.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_RetrieverServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -309,6 +345,21 @@ def add_RetrieverServiceServicer_to_server(servicer, server):
                     servicer.CorpusStats,
                     request_deserializer=groundwork_dot_retriever_dot_v1_dot_retriever__pb2.CorpusStatsRequest.FromString,
                     response_serializer=groundwork_dot_retriever_dot_v1_dot_retriever__pb2.CorpusStatsResponse.SerializeToString,
+            ),
+            'PutMemories': grpc.unary_unary_rpc_method_handler(
+                    servicer.PutMemories,
+                    request_deserializer=groundwork_dot_retriever_dot_v1_dot_retriever__pb2.PutMemoriesRequest.FromString,
+                    response_serializer=groundwork_dot_retriever_dot_v1_dot_retriever__pb2.PutMemoriesResponse.SerializeToString,
+            ),
+            'RemoveMemories': grpc.unary_unary_rpc_method_handler(
+                    servicer.RemoveMemories,
+                    request_deserializer=groundwork_dot_retriever_dot_v1_dot_retriever__pb2.RemoveMemoriesRequest.FromString,
+                    response_serializer=groundwork_dot_retriever_dot_v1_dot_retriever__pb2.RemoveMemoriesResponse.SerializeToString,
+            ),
+            'SearchMemories': grpc.unary_unary_rpc_method_handler(
+                    servicer.SearchMemories,
+                    request_deserializer=groundwork_dot_retriever_dot_v1_dot_retriever__pb2.SearchMemoriesRequest.FromString,
+                    response_serializer=groundwork_dot_retriever_dot_v1_dot_retriever__pb2.SearchMemoriesResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -717,6 +768,87 @@ class RetrieverService:
             '/groundwork.retriever.v1.RetrieverService/CorpusStats',
             groundwork_dot_retriever_dot_v1_dot_retriever__pb2.CorpusStatsRequest.SerializeToString,
             groundwork_dot_retriever_dot_v1_dot_retriever__pb2.CorpusStatsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def PutMemories(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/groundwork.retriever.v1.RetrieverService/PutMemories',
+            groundwork_dot_retriever_dot_v1_dot_retriever__pb2.PutMemoriesRequest.SerializeToString,
+            groundwork_dot_retriever_dot_v1_dot_retriever__pb2.PutMemoriesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RemoveMemories(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/groundwork.retriever.v1.RetrieverService/RemoveMemories',
+            groundwork_dot_retriever_dot_v1_dot_retriever__pb2.RemoveMemoriesRequest.SerializeToString,
+            groundwork_dot_retriever_dot_v1_dot_retriever__pb2.RemoveMemoriesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def SearchMemories(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/groundwork.retriever.v1.RetrieverService/SearchMemories',
+            groundwork_dot_retriever_dot_v1_dot_retriever__pb2.SearchMemoriesRequest.SerializeToString,
+            groundwork_dot_retriever_dot_v1_dot_retriever__pb2.SearchMemoriesResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -65,6 +65,12 @@ class RetrieverServiceStub:
     """Has the model removed that is not searched: the new one before a swap, the old one after it. FAILED_PRECONDITION NOTHING_TO_DROP."""
     CorpusStats: _aio.UnaryUnaryMultiCallable[_retriever_pb2.CorpusStatsRequest, _retriever_pb2.CorpusStatsResponse]
     """Sizes of collections, counted over active revisions."""
+    PutMemories: _aio.UnaryUnaryMultiCallable[_retriever_pb2.PutMemoriesRequest, _retriever_pb2.PutMemoriesResponse]
+    """Adds texts to what is remembered of the caller, or puts them in the place of what has their ids. They are found when this returns."""
+    RemoveMemories: _aio.UnaryUnaryMultiCallable[_retriever_pb2.RemoveMemoriesRequest, _retriever_pb2.RemoveMemoriesResponse]
+    """Removes texts from what is remembered of the caller, for good. Harmless when repeated."""
+    SearchMemories: _aio.UnaryUnaryMultiCallable[_retriever_pb2.SearchMemoriesRequest, _retriever_pb2.SearchMemoriesResponse]
+    """What is remembered of the caller that fits a query best, by meaning and by words."""
 
 class RetrieverServiceServicer(metaclass=_abc_1.ABCMeta):
     """Both search indexes behind one door. The tenant is the principal's; no request names one."""
@@ -207,5 +213,29 @@ class RetrieverServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _aio.ServicerContext[_retriever_pb2.CorpusStatsRequest, _abc.Awaitable[_retriever_pb2.CorpusStatsResponse]],
     ) -> _abc.Awaitable[_retriever_pb2.CorpusStatsResponse]:
         """Sizes of collections, counted over active revisions."""
+
+    @_abc_1.abstractmethod
+    def PutMemories(
+        self,
+        request: _retriever_pb2.PutMemoriesRequest,
+        context: _aio.ServicerContext[_retriever_pb2.PutMemoriesRequest, _abc.Awaitable[_retriever_pb2.PutMemoriesResponse]],
+    ) -> _abc.Awaitable[_retriever_pb2.PutMemoriesResponse]:
+        """Adds texts to what is remembered of the caller, or puts them in the place of what has their ids. They are found when this returns."""
+
+    @_abc_1.abstractmethod
+    def RemoveMemories(
+        self,
+        request: _retriever_pb2.RemoveMemoriesRequest,
+        context: _aio.ServicerContext[_retriever_pb2.RemoveMemoriesRequest, _abc.Awaitable[_retriever_pb2.RemoveMemoriesResponse]],
+    ) -> _abc.Awaitable[_retriever_pb2.RemoveMemoriesResponse]:
+        """Removes texts from what is remembered of the caller, for good. Harmless when repeated."""
+
+    @_abc_1.abstractmethod
+    def SearchMemories(
+        self,
+        request: _retriever_pb2.SearchMemoriesRequest,
+        context: _aio.ServicerContext[_retriever_pb2.SearchMemoriesRequest, _abc.Awaitable[_retriever_pb2.SearchMemoriesResponse]],
+    ) -> _abc.Awaitable[_retriever_pb2.SearchMemoriesResponse]:
+        """What is remembered of the caller that fits a query best, by meaning and by words."""
 
 def add_RetrieverServiceServicer_to_server(servicer: RetrieverServiceServicer, server: _aio.Server) -> None: ...

@@ -1,0 +1,135 @@
+"""Looks up what is remembered: by meaning and by words in the index, and where that does not answer by words alone in the facts
+themselves."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from kit.errors import GroundworkError
+from kit.language.terms import tokens
+from services.memory.errors import BadQuery
+from services.memory.facts.facts import FACT, Facts, Overview, item_of
+from services.memory.facts.models import Fact, FactKind
+from services.memory.facts.ports import FoundItem, MemoryIndex
+from services.memory.models import Owner
+
+QUERY_CHARACTERS_MAX = 2_000
+TOP_K_DEFAULT, TOP_K_MAX = 10, 50
+HINTS_DEFAULT = 3
+MESSAGE = "message"
+"""The source of messages in the index."""
+_LEAST_HINT_COSINE = 0.3
+"""Below it a fact has nothing to do with the message, unless it shares a word with it."""
+Degraded = tuple[str, str, str]
+
+
+@dataclass(frozen=True)
+class Hit:
+    """Something that is remembered: a fact, or a message of a thread."""
+
+    source: str
+    text: str
+    score: float
+    at: datetime | None = None
+    fact: Fact | None = None
+    thread_id: str = ""
+    message_id: str = ""
+
+
+@dataclass(frozen=True)
+class Recalled:
+    """What an answer may go by."""
+
+    overview: Overview
+    hints: Sequence[Hit]
+    degraded: Sequence[Degraded] = ()
+
+
+class MemorySearch:
+    """Searches what is remembered of the caller."""
+
+    def __init__(self, facts: Facts, index: MemoryIndex) -> None:
+        self._facts = facts
+        self._index = index
+
+    async def search(
+        self, owner: Owner, query_text: str, limit: int, source: str = ""
+    ) -> tuple[list[Hit], list[Degraded]]:
+        """What fits the query best. Raises BadQuery."""
+        if not 0 < len(query_text.strip()) <= QUERY_CHARACTERS_MAX:
+            raise BadQuery(
+                f"a search has 1 to {QUERY_CHARACTERS_MAX} characters; this one has {len(query_text.strip())}"
+            )
+        if not self._facts.enabled:
+            return [], []
+        limit = min(limit or TOP_K_DEFAULT, TOP_K_MAX)
+        facts = {fact.fact_id: fact for fact in await self._facts.listed(owner)}
+        found, degraded = await self._found(owner, query_text, limit, source, list(facts.values()))
+        hits = [hit for item in found if (hit := _hit(item, facts)) is not None]
+        return hits[:limit], degraded
+
+    async def recall(self, owner: Owner, message: str, limit: int) -> Recalled:
+        """The summary, and the facts that have to do with a message."""
+        overview = await self._facts.overview(owner)
+        if not overview.fact_count:
+            return Recalled(overview, ())
+        query = message.strip()[:QUERY_CHARACTERS_MAX]
+        facts = {fact.fact_id: fact for fact in await self._facts.listed(owner)}
+        found, degraded = (
+            await self._found(owner, query, limit or HINTS_DEFAULT, FACT, list(facts.values())) if query else ([], [])
+        )
+        hits = [hit for item in found if _is_near(item, query) and (hit := _hit(item, facts)) is not None]
+        wishes = [
+            Hit(FACT, fact.text, 1.0, fact.learnt_at, fact)
+            for fact in facts.values()
+            if fact.kind is FactKind.INSTRUCTION and fact.fact_id not in {hit.fact.fact_id for hit in hits if hit.fact}
+        ]
+        return Recalled(overview, [*hits, *wishes][: limit or HINTS_DEFAULT], degraded)
+
+    async def _found(
+        self, owner: Owner, query_text: str, limit: int, source: str, facts: Sequence[Fact]
+    ) -> tuple[Sequence[FoundItem], list[Degraded]]:
+        """From the index, which is filled again first where it has lost facts."""
+        try:
+            found = await self._index.search(owner, query_text, limit, source)
+            if source != MESSAGE and found.counts.get(FACT, 0) < len(facts):
+                await self._index.put(owner, [item_of(fact) for fact in facts])
+                found = await self._index.search(owner, query_text, limit, source)
+        except GroundworkError as error:
+            note = (
+                "memory",
+                error.reason,
+                "The index of memories does not answer: facts were looked up by words alone.",
+            )
+            items = by_words(query_text, facts) if source != MESSAGE else []
+            return items[:limit], [note]
+        return found.items, list(found.degraded)
+
+
+def by_words(query_text: str, facts: Sequence[Fact]) -> list[FoundItem]:
+    """Facts that hold the text, or share words with it, best first."""
+    wanted, folded = _stems(query_text), " ".join(query_text.casefold().split())
+    scored = []
+    for fact in facts:
+        has = _stems(fact.text)
+        score = 1.0 if folded in fact.text.casefold() else len(wanted & has) / max(1, len(wanted))
+        if score > 0:
+            scored.append(FoundItem(fact.fact_id, FACT, fact.text, fact.thread_id, score))
+    return sorted(scored, key=lambda item: -item.score)
+
+
+def _is_near(item: FoundItem, query: str) -> bool:
+    return (item.cosine or 0.0) >= _LEAST_HINT_COSINE or bool(_stems(item.text) & _stems(query))
+
+
+def _stems(text: str) -> frozenset[str]:
+    return frozenset(token.stem for token in tokens(text) if not token.is_stopword)
+
+
+def _hit(item: FoundItem, facts: dict[str, Fact]) -> Hit | None:
+    """None for a fact that does not hold any more: the index may be behind."""
+    if item.source == FACT:
+        fact = facts.get(item.item_id)
+        return Hit(FACT, fact.text, item.score, fact.learnt_at, fact) if fact else None
+    _, _, message_id = item.item_id.partition("/")
+    return Hit(item.source, item.text, item.score, item.at, thread_id=item.group, message_id=message_id)

@@ -1,0 +1,86 @@
+"""What is remembered of a person, as runs use it, and the turns that are learnt from."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from services.orchestrator.log.events import Degradation, Thinking
+
+OFF, AUTO, AGENTIC, ALWAYS = "off", "auto", "agentic", "always"
+MEMORY_MODES = (AUTO, AGENTIC, ALWAYS, OFF)
+
+
+@dataclass(frozen=True)
+class Hint:
+    """A fact that has to do with the message in hand."""
+
+    fact_id: str
+    text: str
+    said_on: str = ""
+    """The day on which it was said, ISO 8601."""
+
+
+@dataclass(frozen=True)
+class Recalled:
+    """What an answer may go by."""
+
+    summary: str = ""
+    hints: Sequence[Hint] = ()
+    degraded: Sequence[Degradation] = ()
+
+
+@dataclass(frozen=True)
+class Hints:
+    """The hints of a run, as its log keeps them. The summary is not among them: it is made anew from what is known."""
+
+    hints: Sequence[Hint] = ()
+
+    def event(self) -> Thinking:
+        """Tells of them."""
+        facts = "; ".join(
+            f"{hint.text} (you said so on {hint.said_on})" if hint.said_on else hint.text for hint in self.hints
+        )
+        return Thinking("memory", f"Remembered of you: {facts}.")
+
+
+@dataclass(frozen=True)
+class LearntTurn:
+    """What a person said in a run, on its way to be learnt from."""
+
+    run_id: str
+    thread_id: str
+    text: str
+    at: datetime
+    by_model: bool = True
+    """Whether the installation's model may read it."""
+
+
+@dataclass(frozen=True)
+class KnownFact:
+    """A fact that holds."""
+
+    fact_id: str
+    text: str
+    kind: str = ""
+
+
+@dataclass(frozen=True)
+class FactChange:
+    """What a model has read out of a person's words."""
+
+    change: str
+    """`add`, `update` or `supersede`."""
+    text: str
+    kind: str
+    said: str
+    fact_id: str = ""
+    valid_to: datetime | None = None
+
+
+@dataclass(frozen=True)
+class Learnt:
+    """What came of a turn."""
+
+    summary_is_due: bool = False
+    known: Sequence[KnownFact] = ()
+    known_version: int = 0

@@ -1,0 +1,113 @@
+"""Uses what is remembered of a person: hints and a summary for the prompt of a run, as its mode of memory says."""
+
+import asyncio
+from collections.abc import Sequence
+from functools import partial
+from typing import Protocol
+
+from kit.errors import GroundworkError, Unavailable
+from kit.stores.forgetting import Source
+from services.orchestrator.answering.drafting import degraded
+from services.orchestrator.log.journal import Journal
+from services.orchestrator.models import RunRecord
+from services.orchestrator.ports import RunSources
+from services.orchestrator.prompts.memory import remembered_block
+from services.orchestrator.remembering.models import ALWAYS, AUTO, OFF, Hint, Hints, LearntTurn
+from services.orchestrator.remembering.ports import Facts, TurnQueue
+from services.orchestrator.steps.run import Run, just
+
+HINTS = 3
+_SHORT = 10
+"""A message of so many characters or fewer gets no hints in mode auto: it is a greeting, or a yes."""
+_STEP = "memory"
+
+
+class Remembering(Protocol):
+    """What is remembered, for the runs of the modes that use it."""
+
+    async def added_to(self, prompt: str, run: Run, record: RunRecord) -> str:
+        """What an agent tells its model, with what is remembered behind it."""
+        ...
+
+    async def queue(self, journal: Journal, record: RunRecord) -> None:
+        """Has the turn of the run learnt from."""
+        ...
+
+
+class NothingRemembered:
+    """Remembers nothing."""
+
+    async def added_to(self, prompt: str, run: Run, record: RunRecord) -> str:  # noqa: ARG002 - the port's
+        return prompt
+
+    async def queue(self, journal: Journal, record: RunRecord) -> None:
+        """Learns nothing."""
+
+
+class RememberedFacts:
+    """Remembering over the facts of the memory service."""
+
+    def __init__(
+        self, facts: Facts, queue: TurnQueue, sources: RunSources, *, usual: str = AUTO, timeout_s: float = 1.0
+    ) -> None:
+        """`usual`: the mode of memory of requests that name none."""
+        self._facts = facts
+        self._queue = queue
+        self._sources = sources
+        self._usual = usual
+        self._timeout_s = timeout_s
+
+    async def added_to(self, prompt: str, run: Run, record: RunRecord) -> str:
+        """What an agent tells its model, with what is remembered behind it."""
+        block = await self._block(run, record)
+        return f"{prompt}\n\n{block}".strip() if block else prompt
+
+    async def queue(self, journal: Journal, record: RunRecord) -> None:
+        """Has the turn of the run learnt from. A run without a log leaves no trace."""
+        request = record.request
+        if self._mode(record) == OFF or not journal.durable:
+            return
+        by_model = request.model_credentials is None  # who brings a model wants no other to read along
+        turn = LearntTurn(record.key.run_id, request.thread_id, request.question, record.created_at, by_model)
+        try:
+            await self._queue.add(turn)
+        except GroundworkError as error:
+            await journal.write(degraded("memory", "memory", error, "Nothing is learnt from this turn."))
+
+    def _mode(self, record: RunRecord) -> str:
+        return record.request.memory or self._usual
+
+    async def _block(self, run: Run, record: RunRecord) -> str:
+        mode, message = self._mode(record), record.request.question
+        if mode not in (AUTO, ALWAYS):
+            return ""
+        wanted = HINTS if mode == ALWAYS or len(message.strip()) > _SHORT else 0
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                recalled = await self._facts.recall(message if wanted else "", HINTS)
+        except TimeoutError:
+            late = Unavailable("the memory service does not answer in time", reason="MEMORY_SILENT")
+            await run.say(degraded("memory", "memory", late, "Answering without what is remembered of you."))
+            return ""
+        except GroundworkError as error:
+            await run.say(degraded("memory", "memory", error, "Answering without what is remembered of you."))
+            return ""
+        hints = await self._noted(run, record, recalled.hints[:wanted])
+        return remembered_block(recalled.summary, [hint.text for hint in hints])
+
+    async def _noted(self, run: Run, record: RunRecord, hints: Sequence[Hint]) -> Sequence[Hint]:
+        """The hints that the run may show, told and recorded: it then holds text of these facts."""
+        if not hints and not run.is_recorded(_STEP):
+            return ()
+        sources = {Source.fact(record.subject, hint.fact_id): hint for hint in hints}
+        if sources and run.journal.durable:
+            try:
+                forgotten = await self._sources.depend(record.dependent, list(sources))
+            except Unavailable as error:
+                await run.journal.go_on_live(error)
+                forgotten = frozenset()
+            hints = [hint for source, hint in sources.items() if source not in forgotten]
+        if not hints and not run.is_recorded(_STEP):
+            return ()
+        told = await run.once(_STEP, partial(just, Hints(hints)), Hints, show=Hints.event, is_last_resort=True)
+        return told.hints
