@@ -16,12 +16,13 @@ WITHOUT_A_SCOPE = {"/livez", "/readyz"}
 
 
 EVERY_CALLERS = {
+    ("/v1/me", "get"),
     ("/v1/keys", "get"),
     ("/v1/keys/{key_id}", "get"),
     ("/v1/keys/{key_id}", "delete"),
     ("/v1/keys/{key_id}/rotate", "post"),
 }
-"""About one's own keys, whatever they may do."""
+"""About oneself and one's own keys, whatever they may do."""
 
 
 def _act_as(client: httpx.AsyncClient, *scopes: str) -> None:
