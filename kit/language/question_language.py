@@ -17,6 +17,8 @@ class Languages(Protocol):
         ...
 
 
+_MOST_POWER = 200.0
+"""A float holds this power of the weight; of a longer text the ratios are kept."""
 _WEIGHT = 16.0
 """A language is that many times likelier for a word that it alone has; one that n languages have counts 1/√n of that. Of XQuAD's
 questions in en, de, es and tr, cut to three words, the likeliest language is right for 96 %, before 92 %; of 163 short questions in
@@ -66,4 +68,5 @@ def _evidence(text: str) -> dict[str, float]:
             for code, language in LANGUAGES.items():
                 if word in language.function_words:
                     powers[code] += shared_by**-0.5
-    return {language: _WEIGHT**power for language, power in powers.items()}
+    beyond = max(0.0, max(powers.values(), default=0.0) - _MOST_POWER)
+    return {language: _WEIGHT ** (power - beyond) for language, power in powers.items()}

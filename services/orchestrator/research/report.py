@@ -7,9 +7,18 @@ from dataclasses import dataclass, replace
 
 from kit.queries.planning import clauses
 from services.orchestrator.answering.drafting import Draft
-from services.orchestrator.log.events import Citation, Conflict, SentenceVerdict, SupportStatus, Verification
+from services.orchestrator.log.events import (
+    Citation,
+    Conflict,
+    Coverage,
+    Evidence,
+    SentenceVerdict,
+    SupportStatus,
+    Verification,
+)
 from services.orchestrator.research.models import Purpose
 from services.orchestrator.research.question.parts import find_subjects
+from services.orchestrator.research.question.second_steps import second_steps
 from services.orchestrator.research.steps import Task
 
 MOST_SECTIONS = 6
@@ -23,6 +32,19 @@ class Section:
 
     title: str
     question: str
+    passages: Sequence[int] = ()
+    """Numbers of the passages that it is answered from; none stands for all."""
+
+
+def second_sections(task: Task, coverage: Coverage, evidence: Sequence[Evidence], draft: Draft) -> list[Section]:
+    """The second steps of the question whose passages the draft does not cite, each to be answered from its passage."""
+    cited = {each.chunk_id for each in draft.citations}
+    steps = second_steps(task.asked, task.parts, coverage, evidence)
+    return [
+        Section(each.question, each.question, (each.passage.number,))
+        for each in steps
+        if each.passage.chunk_id not in cited
+    ][:MOST_SECTIONS]
 
 
 def outline(task: Task, question: str) -> list[Section]:

@@ -14,7 +14,7 @@ from services.orchestrator.models import ResearchOptions, RunRecord
 from services.orchestrator.modes.drafts import answer_of, checked, write_draft
 from services.orchestrator.research.endings import AnswerEnding, by_citation, ending_of, reconciled, with_note
 from services.orchestrator.research.models import REPORT
-from services.orchestrator.research.report import Report, Section, outline, several
+from services.orchestrator.research.report import Report, Section, outline, second_sections, several
 from services.orchestrator.research.steps import ResearchServices, ResearchSteps, RoundsState, Task
 from services.orchestrator.research.telling import degradations
 from services.orchestrator.steps.run import Run
@@ -43,18 +43,38 @@ class ResearchRun:
         question = task.asked
         draft = await self._drafted("draft", task, state, question)
         if self._options.answer == REPORT:
-            draft = await self._in_sections(draft, task, state, outline(task, question), with_headings=True)
-        elif draft.is_refusal and not draft.conflicts:
-            draft = await self._in_sections(draft, task, state, several(question), with_headings=False)
+            draft = await self._in_sections("section", draft, task, state, outline(task, question), with_headings=True)
+        else:
+            draft = await self._with_its_parts(draft, task, state, has_model=has_model)
         return await self._ended(draft, task, state)
 
-    async def _drafted(self, key: str, task: Task, state: RoundsState, question: str, before: str = "") -> Draft:
-        return await self._run.once(
-            key, partial(self._draft, task, state, question, before), Draft, show=checked, is_last_resort=True
-        )
+    async def _with_its_parts(self, draft: Draft, task: Task, state: RoundsState, *, has_model: bool) -> Draft:
+        """The draft with what it leaves out: the answers to several questions where no quote answers all, and without a model what
+        the passages of a second step say."""
+        if draft.is_refusal and not draft.conflicts:
+            sections = several(task.asked)
+            draft = await self._in_sections("section", draft, task, state, sections, with_headings=False)
+        if has_model:
+            return draft
+        coverage = state.searched(task).coverage
+        sections = second_sections(task, coverage, state.evidence.evidence, draft)
+        return await self._in_sections("second", draft, task, state, sections, with_headings=False)
+
+    async def _drafted(
+        self, key: str, task: Task, state: RoundsState, question: str, before: str = "", passages: Sequence[int] = ()
+    ) -> Draft:
+        write = partial(self._draft, task, state, question, before, passages)
+        return await self._run.once(key, write, Draft, show=checked, is_last_resort=True)
 
     async def _in_sections(
-        self, draft: Draft, task: Task, state: RoundsState, sections: Sequence[Section], *, with_headings: bool
+        self,
+        key: str,
+        draft: Draft,
+        task: Task,
+        state: RoundsState,
+        sections: Sequence[Section],
+        *,
+        with_headings: bool,
     ) -> Draft:
         """The draft with what each section says behind it. Sections for which there is no time or budget are left out, and that is
         said."""
@@ -62,16 +82,20 @@ class ResearchRun:
         for number, section in enumerate(sections, start=1):
             try:
                 self._run.budgets.require_time()
-                written = await self._drafted(f"section{number}", task, state, section.question, report.before(section))
+                before = report.before(section)
+                written = await self._drafted(f"{key}{number}", task, state, section.question, before, section.passages)
             except BudgetSpent as error:
                 await self._steps.note_spent(state, error)
                 break
             report.add(section, written)
         return report.draft()
 
-    async def _draft(self, task: Task, state: RoundsState, question: str, before: str) -> Draft:
+    async def _draft(
+        self, task: Task, state: RoundsState, question: str, before: str, passages: Sequence[int]
+    ) -> Draft:
         services, run, record = self._services, self._run, self._record
-        retrieval = Retrieval(_best_first(state), degradations(state.found))
+        evidence = [each for each in _best_first(state) if not passages or each.number in passages]
+        retrieval = Retrieval(evidence, degradations(state.found))
         check = services.checks.of(run, record, retrieval.evidence)
         return await write_draft(run, services.drafter, question, task.history, retrieval, check, before=before)
 

@@ -40,3 +40,7 @@ def test_without_words_of_any_language_the_detector_decides() -> None:
 def test_words_are_evidence_where_the_detector_says_nothing() -> None:
     certainties = QuestionLanguages(Nothing()).certainties("warum denn?")
     assert certainties == {"de": 1.0}
+
+
+def test_language_of_a_long_text_is_told_too() -> None:
+    assert language_by_words("der hund und die katze, die nicht in das haus wollten, " * 400) == "de"

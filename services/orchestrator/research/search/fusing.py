@@ -22,9 +22,9 @@ _WEIGHTS: Mapping[Purpose, float] = {
 """How much a list counts in the fusion. A choice: what is nearer to the question counts more."""
 _HAS_A_PLACE = (Purpose.FILTERED, Purpose.SUBJECT, Purpose.PART, Purpose.PHRASE, Purpose.NAME)
 """Purposes whose best passage has a place in the evidence: it stands for something that the others lack."""
-_LEAD, _LEAD_OF_ONE_STEP = 2, 7
-"""Passages of the question itself that no other list pushes out: nearly all, where the question names no relation and no second
-subject, since other searches add little to such a question."""
+_LEAD = 2
+"""Passages of the question itself that no other list pushes out. Where the question takes one step these are all: other searches
+fill what places are left, so that research never finds less than one search."""
 _DROPPED_SHOWN = 40
 FUSED = "queries"
 """Stage of the fusion over sub-queries."""
@@ -45,7 +45,7 @@ def fuse(rounds: Sequence[RoundFound], question: str, top_k: int, before: Eviden
     lists = [each for found in rounds for each in found.lists]
     passages = {each.chunk_id: each for found in rounds for each in found.passages}
     fused = reciprocal_rank_fusion([RankedList(each.chunk_ids, (), _WEIGHTS[each.search.purpose]) for each in lists])
-    lead = _LEAD if takes_steps(question) else _LEAD_OF_ONE_STEP
+    lead = _LEAD if takes_steps(question) else top_k
     order = dict.fromkeys(each for each in (*_placed(lists, lead), *fused) if each in passages)
     kept, doubles = Duplicates(
         lambda chunk_id: passages[chunk_id].text, lambda chunk_id: _Compared(passages[chunk_id].text), [question]

@@ -12,6 +12,7 @@ from services.orchestrator.research.models import Effort, PlannedSearch, Purpose
 from services.orchestrator.research.planning import MOST_FIRST, plan_by_rules
 from services.orchestrator.research.question.effort import choose_effort
 from services.orchestrator.research.question.parts import split_question
+from services.orchestrator.research.question.second_steps import second_steps
 from services.orchestrator.research.search.fusing import EvidenceSet, fuse
 from services.orchestrator.research.search.refining import refine_by_rules
 from services.orchestrator.research.search.rounds import LIMITS, is_done, search_all
@@ -207,6 +208,26 @@ def test_searches_are_bounded() -> None:
 def test_effort_follows_the_question(question: str, effort: Effort) -> None:
     assert choose_effort(question).effort is effort
     assert choose_effort(question, Effort.HIGH).effort is Effort.HIGH
+
+
+async def test_question_of_one_step_keeps_all_that_one_search_finds() -> None:
+    question = "How were harbours of iron built?"
+    first = await found(Corpus(), *searches(question))
+    more = await found(Corpus(), *searches("Uppsala", "Tom Barrow", purpose=Purpose.NAME))
+    one_search = [each.chunk_id for each in first.passages]
+    assert set(one_search) <= {each.chunk_id for each in fuse([first, more], question, len(one_search)).evidence}
+
+
+@pytest.mark.parametrize(
+    "question",
+    ["Where was the director of The Iron Harbour born?", "Where was The Iron Harbour's director born?"],
+)
+def test_second_step_asks_of_whom_a_passage_tells(question: str) -> None:
+    evidence = [Corpus().evidence("The Iron Harbour", 1), Corpus().evidence("Edda Lindqvist", 2)]
+    parts = split_question(question)
+    (step,) = second_steps(question, parts, measure_coverage(question, parts, evidence), evidence)
+    assert step.question == "Where was Edda Lindqvist born?"
+    assert step.passage.number == 2
 
 
 def test_evidence_set_is_empty_without_rounds() -> None:

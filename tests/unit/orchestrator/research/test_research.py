@@ -112,6 +112,12 @@ async def test_two_step_question_is_answered_over_two_rounds() -> None:
     assert payloads[-1] == Done(RunStatus.COMPLETED)
 
 
+async def test_second_step_is_quoted_however_the_question_describes_whom_it_asks_about() -> None:
+    answer = answer_of(await Stage().run("Where was The Iron Harbour's director born?", effort="medium"))
+    assert "Uppsala" in answer.text
+    assert "Edda Lindqvist.md" in {each.document_name for each in answer.citations}
+
+
 async def test_events_tell_plan_rounds_and_coverage() -> None:
     payloads = await Stage().run(effort="medium")
     plan = only(payloads, Plan)[0]
