@@ -3,7 +3,7 @@
 import pytest
 
 from kit.language.detection import FastTextLanguages
-from kit.language.question_language import QuestionLanguages
+from kit.language.question_language import QuestionLanguages, language_by_words
 
 QUESTIONS = [
     ("was kostet das mittagessen in der kantine?", "de"),
