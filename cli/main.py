@@ -27,6 +27,7 @@ from cli.commands.models import models
 from cli.commands.research import research
 from cli.commands.runs import runs
 from cli.commands.threads import threads
+from cli.commands.tool_servers import tool_servers
 from cli.commands.tools import tools
 from cli.commands.usage import usage
 from cli.display.answering import RunView
@@ -65,6 +66,7 @@ app.command(epilog=WHERE)(demo)
 app.command(cls=OneText, epilog=WHERE)(research)
 app.command(cls=OneText, epilog=WHERE)(chat)
 app.command(epilog=WHERE)(tools)
+app.add_typer(tool_servers, name="tool-servers")
 app.add_typer(agents, name="agents")
 app.command(epilog=WHERE)(usage)
 app.command()(backup)

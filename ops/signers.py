@@ -33,6 +33,10 @@ SIGNERS: Mapping[str, tuple[str, ...]] = {
         "retriever/Search",
         "retriever/SwapCollectionModel",
         "store/GetCondition",
+        "tools/ApproveTool",
+        "tools/DeleteServer",
+        "tools/ListServers",
+        "tools/SetServer",
     ),
     "orchestrator": (
         "jobs/FORGET.run",

@@ -13,6 +13,7 @@ from groundwork.memory.v1 import memory_pb2, memory_pb2_grpc
 from groundwork.orchestrator.v1 import orchestrator_pb2, orchestrator_pb2_grpc
 from groundwork.retriever.v1 import retriever_pb2, retriever_pb2_grpc
 from groundwork.store.v1 import store_pb2_grpc
+from groundwork.tools.v1 import tools_pb2, tools_pb2_grpc
 from starlette.requests import HTTPConnection
 
 from kit.access.tokens import TokenSigner
@@ -35,6 +36,7 @@ class Backends:
     retriever: retriever_pb2_grpc.RetrieverServiceStub
     memory: memory_pb2_grpc.MemoryServiceStub
     orchestrator: orchestrator_pb2_grpc.OrchestratorServiceStub
+    tools: tools_pb2_grpc.ToolsServiceStub
     run_log: RunLog
     documents: DocumentFeeds
     probes: Mapping[str, HealthProbe]
@@ -67,13 +69,14 @@ async def open_backends(
     retriever = await channel(settings.retriever_address, retriever_pb2.DESCRIPTOR.services_by_name.values())
     memory = await channel(settings.memory_address, memory_pb2.DESCRIPTOR.services_by_name.values())
     orchestrator = await channel(settings.orchestrator_address, orchestrator_pb2.DESCRIPTOR.services_by_name.values())
+    tools = await channel(settings.tools_address, tools_pb2.DESCRIPTOR.services_by_name.values())
     health_channels = {
         "reranker": await channel(settings.reranker_address),
         "retriever": retriever,
         "ingest": ingest,
         "ingest-worker": await channel(settings.ingest_worker_address),
         "memory": memory,
-        "tools": await channel(settings.tools_address),
+        "tools": tools,
         "orchestrator": orchestrator,
     }
     ingest_stub = ingest_pb2_grpc.IngestServiceStub(ingest)
@@ -87,6 +90,7 @@ async def open_backends(
         retriever=retriever_pb2_grpc.RetrieverServiceStub(retriever),
         memory=memory_pb2_grpc.MemoryServiceStub(memory),
         orchestrator=orchestrator_stub,
+        tools=tools_pb2_grpc.ToolsServiceStub(tools),
         run_log=OrchestratorRunLog(
             orchestrator_stub, timeout_s=settings.stream_timeout_s, start_timeout_s=settings.rpc_timeout_s
         ),

@@ -66,7 +66,7 @@ class GatewaySettings(MessageStoreSettings, LocalUserSettings, SigningServiceSet
     Empty: under the name that the request has, by http."""
 
     mcp_sessions_max: int = Field(default=1000, ge=1)
-    """Most sessions of MCP on this gateway at a time; one holds about 60 KB. Clients of the newest protocol need none."""
+    """Most sessions of MCP on this gateway at a time; one holds about 150 KB. Clients of the newest protocol need none."""
 
     mcp_session_idle_s: float = Field(default=1800.0, gt=0)
     """How long a session of MCP may be silent until it is ended, in seconds. A client then begins another one by itself."""
@@ -137,7 +137,7 @@ class GatewaySettings(MessageStoreSettings, LocalUserSettings, SigningServiceSet
     """Address of memory."""
 
     tools_address: str = "127.0.0.1:7007"
-    """Address of the tools; asked by /readyz only."""
+    """Address of the tools."""
 
     rpc_timeout_s: float = Field(default=15.0, gt=0)
     """Longest a single answer of a service may take, in seconds. Writes wait for JetStream, hence not less."""

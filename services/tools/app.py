@@ -24,6 +24,7 @@ from services.tools.adapters.mcp_servers import McpServer
 from services.tools.adapters.memory import MemoryService
 from services.tools.adapters.reranker import RerankerModels
 from services.tools.adapters.retriever import RetrieverPassages
+from services.tools.adapters.server_records import KeyValueServerRecords
 from services.tools.calling.calls import Calls
 from services.tools.calling.execution import Toolbox
 from services.tools.calling.processes import Processes
@@ -33,12 +34,14 @@ from services.tools.handlers import ToolsServicer
 from services.tools.models import Call
 from services.tools.projects.records import load_records
 from services.tools.projects.searching import RecordSearch
-from services.tools.settings import ToolsSettings
+from services.tools.server_admin import ServerAdmin
+from services.tools.settings import McpServerSettings, ToolsSettings
 from services.tools.sources.chain import guarded
 from services.tools.sources.discovery import discover
 from services.tools.sources.limits import Deadline, Turns
 from services.tools.sources.modules import module_source
 from services.tools.sources.remote import RemoteTools
+from services.tools.sources.remote_records import ServerRecords
 from services.tools.sources.remote_tools import RemotePolicy
 
 
@@ -54,7 +57,10 @@ async def run(settings: ToolsSettings) -> None:
             Processes(settings.tools_processes),
             partial(_context, settings, services),
         )
-        remote = _remote_tools(settings)
+        records = await KeyValueServerRecords.open(nats)
+        service.spawn(records.settings.follow())
+        guard = EgressGuard(parse_networks(settings.egress_allowed_networks))
+        remote = _remote_tools(settings, records, guard)
         service.spawn(remote.run())
         turns = Turns(settings.tools_calls_at_once, settings.tools_calls_waiting)
         source = guarded(
@@ -71,14 +77,13 @@ async def run(settings: ToolsSettings) -> None:
         box = Toolbox(source, calls, turns)
         service.add_servicer(
             tools_pb2_grpc.add_ToolsServiceServicer_to_server,
-            ToolsServicer(box),
+            ToolsServicer(box, ServerAdmin(remote, records, guard, _now)),
             tools_pb2.DESCRIPTOR.services_by_name["ToolsService"],
         )
         await service.serve()
 
 
-def _remote_tools(settings: ToolsSettings) -> RemoteTools:
-    guard = EgressGuard(parse_networks(settings.egress_allowed_networks))
+def _remote_tools(settings: ToolsSettings, records: ServerRecords, guard: EgressGuard) -> RemoteTools:
     servers = {
         name: (
             McpServer(name, server, guard),
@@ -86,7 +91,11 @@ def _remote_tools(settings: ToolsSettings) -> RemoteTools:
         )
         for name, server in settings.tools_mcp_servers.items()
     }
-    return RemoteTools(servers, every_s=settings.tools_mcp_list_every_s)
+
+    def connect(name: str, url: str) -> McpServer:
+        return McpServer(name, McpServerSettings(url=url), guard)
+
+    return RemoteTools(servers, records, connect, every_s=settings.tools_mcp_list_every_s)
 
 
 async def _services(service: Service, settings: ToolsSettings) -> Services:

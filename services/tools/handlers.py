@@ -9,11 +9,12 @@ from groundwork.tools.v1 import tools_pb2_grpc
 
 from kit.access.principal import current_principal
 from kit.errors import InvalidArgument
-from services.tools.adapters.wire import decode_arguments, encode_outcome, encode_tool
+from services.tools.adapters.wire import decode_arguments, encode_outcome, encode_server, encode_tool
 from services.tools.calling.execution import Toolbox
 from services.tools.calling.progress import Progress
 from services.tools.errors import ToolError
 from services.tools.models import Call, Caller
+from services.tools.server_admin import ServerAdmin
 
 _CALLER_CHARACTERS_MAX = 200
 
@@ -21,8 +22,9 @@ _CALLER_CHARACTERS_MAX = 200
 class ToolsServicer(tools_pb2_grpc.ToolsServiceServicer):
     """The toolbox."""
 
-    def __init__(self, toolbox: Toolbox) -> None:
+    def __init__(self, toolbox: Toolbox, servers: ServerAdmin) -> None:
         self._toolbox = toolbox
+        self._servers = servers
 
     async def ListTools(self, request: pb.ListToolsRequest, context: Any) -> pb.ListToolsResponse:
         caller = current_principal()
@@ -55,6 +57,24 @@ class ToolsServicer(tools_pb2_grpc.ToolsServiceServicer):
             )
         await self._toolbox.forget(current_principal().tenant_id, request.caller)
         return pb.ForgetCallsResponse()
+
+    async def ListServers(self, request: pb.ListServersRequest, context: Any) -> pb.ListServersResponse:
+        found = await self._servers.servers(current_principal())
+        return pb.ListServersResponse(servers=[encode_server(each) for each in found])
+
+    async def SetServer(self, request: pb.SetServerRequest, context: Any) -> pb.SetServerResponse:
+        server = await self._servers.put(current_principal(), request.name, request.url)
+        return pb.SetServerResponse(server=encode_server(server))
+
+    async def DeleteServer(self, request: pb.DeleteServerRequest, context: Any) -> pb.DeleteServerResponse:
+        await self._servers.delete(current_principal(), request.name)
+        return pb.DeleteServerResponse()
+
+    async def ApproveTool(self, request: pb.ApproveToolRequest, context: Any) -> pb.ApproveToolResponse:
+        server = await self._servers.approve(
+            current_principal(), request.name, request.tool, request.digest, reads_only=request.reads_only
+        )
+        return pb.ApproveToolResponse(server=encode_server(server))
 
 
 def _decode_call(request: pb.CallToolRequest) -> Call:

@@ -9,4 +9,10 @@ CALLS = Bucket(
     kept_for_s=7 * DAY_S,  # a run that waits for a person may come back after days and ask for a call by its id
     if_lost="what became of a call that was cut off is not known",
 )
-STATE = (CALLS,)
+SERVERS = Bucket(
+    "TOOL_SERVERS",
+    holds="MCP servers that tenants have added, and which tools of servers they have approved",
+    written_by=("tools",),
+    if_lost="servers of tenants are gone, and tools of MCP servers are withheld until they are approved again",
+)
+STATE = (CALLS, SERVERS)

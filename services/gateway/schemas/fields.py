@@ -48,6 +48,8 @@ _FACT_ID = Pattern("^[0-9a-f]{32}$", "is no fact id; it is 32 of 0-9 and a-f")
 _THREAD_ID = Pattern("^[0-9a-f]{12}$", "is no thread id; it is 12 of 0-9 and a-f")
 _INDEXED_ID = Pattern("^[A-Za-z0-9][A-Za-z0-9_=-]{0,127}$", "is no id; use 1 to 128 of A-Z, a-z, 0-9, '-', '_', '='")
 _TOOL_NAME = Pattern("^[A-Za-z_][A-Za-z0-9_.-]{0,63}$", "is no tool's name; the tools are listed at GET /v1/tools")
+_TOOL_SERVER = Pattern("^[a-z][a-z0-9-]{0,23}$", "is no server's name; use 1 to 24 of a-z, 0-9 and '-'")
+_SERVER_TOOL = Pattern("^[A-Za-z0-9_.-]{1,64}$", "is no tool's name; the tools are listed at GET /v1/tool-servers")
 _LISTED_NAME = Pattern("^[a-z][a-z0-9_]{0,63}$", "is no such name; agents and modes are listed at GET /v1/agents")
 NOT_BLANK = Pattern(r"\S", "says nothing; write some words")
 
@@ -117,6 +119,8 @@ FactId = Annotated[str, _FACT_ID]
 
 CollectionPath = Annotated[str, _COLLECTION, Path(description="The collection's id.")]
 DocumentPath = Annotated[str, _DOCUMENT_ID, Path(description="The document's id.")]
+ToolServerPath = Annotated[str, _TOOL_SERVER, Path(description="The server's name.")]
+ServerToolPath = Annotated[str, _SERVER_TOOL, Path(description="The tool's name at its server.")]
 AgentPath = Annotated[str, _LISTED_NAME, Path(description="Agent.")]
 RunPath = Annotated[str, _RUN_ID, Path(description="The run's id.")]
 ApprovalPath = Annotated[str, _APPROVAL_ID, Path(description="The approval's id.")]

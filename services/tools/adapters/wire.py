@@ -11,7 +11,9 @@ from kit.structs import as_json
 from services.tools.adapters.retriever import passage_of
 from services.tools.errors import InvalidArguments
 from services.tools.models import Effect, Tool, ToolOutcome, WithoutModel
+from services.tools.sources.remote import ListedServer
 
+_DESCRIPTION_CHARACTERS_MAX = 10_000
 _EFFECTS = {
     Effect.NONE: pb.TOOL_EFFECT_NONE,
     Effect.IDEMPOTENT: pb.TOOL_EFFECT_IDEMPOTENT,
@@ -36,6 +38,27 @@ def encode_tool(tool: Tool) -> pb.Tool:
         called_for_by=tool.policy.called_for_by,
         without_model=_encode_without_model(tool.policy.without_model),
         self_contained=tool.policy.self_contained,
+    )
+
+
+def encode_server(server: ListedServer) -> pb.ToolServer:
+    """The server as administrators see it."""
+    return pb.ToolServer(
+        name=server.name,
+        url=server.url,
+        error=server.error,
+        tools=[
+            pb.ServerTool(
+                name=each.remote.name,
+                description=each.remote.description[:_DESCRIPTION_CHARACTERS_MAX],
+                parameters=json_format.ParseDict(dict(each.remote.input_schema), Struct(), max_recursion_depth=50),
+                digest=each.remote.digest,
+                state=each.state,
+                why=each.why,
+                reads_only=each.reads_only,
+            )
+            for each in server.tools
+        ],
     )
 
 

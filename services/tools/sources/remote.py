@@ -2,15 +2,16 @@
 run; a tool is offered while what its server says of it has the digest that was approved."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import structlog
 
 from services.tools.calling.progress import Tell
 from services.tools.errors import ToolError, UnknownTool
 from services.tools.models import Call, Caller, Tool, ToolOutput
-from services.tools.sources.remote_tools import SEPARATOR, RemotePolicy, RemoteServer, tool_of
+from services.tools.sources.remote_records import ServerRecord, ServerRecords
+from services.tools.sources.remote_tools import SEPARATOR, RemotePolicy, RemoteServer, RemoteTool, tool_of
 
 _log = structlog.get_logger()
 _LIST_TIMEOUT_S = 20.0
@@ -19,64 +20,161 @@ _TOOLS_MAX = 200
 
 
 @dataclass
-class _Listed:
+class _Known:
+    """A server, and what it was heard to have."""
+
+    name: str
     server: RemoteServer
     policy: RemotePolicy
-    tools: dict[str, Tool] = field(default_factory=dict)
-    withheld: dict[str, str] = field(default_factory=dict)
-    """Why a tool is not offered, by its name; said once in the log."""
+    url: str = ""
+    tools: list[RemoteTool] = field(default_factory=list)
+    error: str = ""
+    is_heard: bool = False
+    made: dict[tuple[str, bool], Tool | str] = field(default_factory=dict)
+    """Tools by digest and by whether they only read; of one that cannot be used, why."""
+    told: set[str] = field(default_factory=set)
+
+
+@dataclass(frozen=True)
+class ListedTool:
+    """A tool of a server as an administrator sees it."""
+
+    remote: RemoteTool
+    state: str
+    """`approved`, `new`, `changed` or `unusable`."""
+    why: str = ""
+    reads_only: bool = False
+
+
+@dataclass(frozen=True)
+class ListedServer:
+    """A server as an administrator sees it."""
+
+    name: str
+    url: str
+    """Empty of an operator's."""
+    error: str
+    tools: Sequence[ListedTool]
 
 
 class RemoteTools:
-    """The tools of all servers, as `server__tool`."""
+    """The tools of all servers, as `server__tool`: an operator's for everybody, a tenant's for itself."""
 
-    def __init__(self, servers: Mapping[str, tuple[RemoteServer, RemotePolicy]], *, every_s: float = 300.0) -> None:
-        """`every_s`: how often a server is asked which tools it has."""
-        self._servers = {name: _Listed(server, policy) for name, (server, policy) in servers.items()}
+    def __init__(
+        self,
+        servers: Mapping[str, tuple[RemoteServer, RemotePolicy]],
+        records: ServerRecords,
+        connect: Callable[[str, str], RemoteServer],
+        *,
+        every_s: float = 300.0,
+    ) -> None:
+        """`servers` are the operator's; `connect` reaches a tenant's, by name and address. `every_s`: how often a server is asked
+        which tools it has."""
+        self._operators = {name: _Known(name, server, policy) for name, (server, policy) in servers.items()}
+        self._tenants: dict[tuple[str, str], _Known] = {}
+        self._records = records
+        self._connect = connect
         self._every_s = every_s
+
+    @property
+    def operators_servers(self) -> frozenset[str]:
+        """Names that a tenant's server cannot have."""
+        return frozenset(self._operators)
 
     async def run(self) -> None:
         """Keeps the lists fresh until cancelled."""
         while True:
-            await self.refresh()
+            await self.refresh([*self._operators.values(), *self._tenants.values()])
             await asyncio.sleep(self._every_s)
 
-    async def refresh(self) -> None:
-        """Asks all servers at once, each within its time. One that fails keeps the tools that it had."""
+    async def refresh(self, servers: Sequence[_Known]) -> None:
+        """Asks servers at once, each within its time. One that fails keeps the tools that it had."""
         async with asyncio.TaskGroup() as group:
-            for name, listed in self._servers.items():
-                group.create_task(self._refresh(name, listed))
+            for known in servers:
+                group.create_task(_hear(known))
 
-    async def list(self, caller: Caller) -> Sequence[Tool]:  # noqa: ARG002 - an operator's servers are everybody's
-        return [tool for listed in self._servers.values() for tool in listed.tools.values()]
+    async def list(self, caller: Caller) -> Sequence[Tool]:
+        return [tool for known, record in self._of(caller.tenant_id) for tool in _offered(known, record)]
 
     async def call(self, tool: Tool, call: Call, tell: Tell) -> ToolOutput:
         name, _, remote_name = tool.name.partition(SEPARATOR)
-        listed = self._servers.get(name)
-        if listed is None or tool.name not in listed.tools:
-            raise UnknownTool(f"there is no tool {tool.name!r:.80} any more")
-        return await listed.server.call(remote_name, call.arguments, tell)
+        for known, record in self._of(call.tenant_id):
+            if known.name == name and any(each.name == tool.name for each in _offered(known, record)):
+                return await known.server.call(remote_name, call.arguments, tell)
+        raise UnknownTool(f"there is no tool {tool.name!r:.80} any more")
 
-    async def _refresh(self, name: str, listed: _Listed) -> None:
-        try:
-            async with asyncio.timeout(_LIST_TIMEOUT_S):
-                found = await listed.server.tools()
-        except (ToolError, TimeoutError) as error:
-            _log.warning("mcp_server_unlisted", server=name, error=str(error)[:300] or "no answer in time")
-            return
-        tools: dict[str, Tool] = {}
-        withheld: dict[str, str] = {}
-        for remote in found[:_TOOLS_MAX]:
-            if remote.digest != (approved := listed.policy.approved.get(remote.name)):
-                withheld[remote.name] = f"{'changed' if approved else 'new'}: approve it as {remote.digest}"
+    async def servers(self, tenant_id: str, *, again: str = "") -> Sequence[ListedServer]:
+        """All servers of a tenant, as heard last; that of the name `again`, and those never heard, are asked now."""
+        found = [*self._of(tenant_id)]
+        await self.refresh([known for known, _ in found if not known.is_heard or known.name == again])
+        return [
+            ListedServer(known.name, known.url, known.error, [each for each, _ in _judged(known, record)])
+            for known, record in found
+        ]
+
+    def _of(self, tenant_id: str) -> Iterator[tuple[_Known, ServerRecord]]:
+        records = self._records.of(tenant_id)
+        for name, known in self._operators.items():
+            yield known, records.get(name, ServerRecord())
+        for name, record in records.items():
+            if not record.url or name in self._operators:
                 continue
-            try:
-                tool = tool_of(name, remote, listed.policy)
-            except ValueError as error:
-                withheld[remote.name] = str(error)
-            else:
-                tools[tool.name] = tool
-        for tool_name, why in withheld.items():
-            if listed.withheld.get(tool_name) != why:
-                _log.warning("mcp_tool_withheld", server=name, tool=tool_name[:80], why=why)
-        listed.tools, listed.withheld = tools, withheld
+            there = self._tenants.get((tenant_id, name))
+            if there is None or there.url != record.url:
+                there = _Known(name, self._connect(name, record.url), RemotePolicy(), record.url)
+                self._tenants[tenant_id, name] = there
+            yield there, record
+
+
+async def _hear(known: _Known) -> None:
+    known.is_heard = True
+    try:
+        async with asyncio.timeout(_LIST_TIMEOUT_S):
+            found = await known.server.tools()
+    except (ToolError, TimeoutError) as error:
+        known.error = str(error)[:300] or "no answer in time"
+        _log.warning("mcp_server_unlisted", server=known.name, error=known.error)
+        return
+    known.error, known.tools = "", found[:_TOOLS_MAX]
+    digests = {each.digest for each in known.tools}
+    known.made = {key: made for key, made in known.made.items() if key[0] in digests}
+
+
+def _offered(known: _Known, record: ServerRecord) -> list[Tool]:
+    offered = []
+    for listed, tool in _judged(known, record):
+        if tool is not None:
+            offered.append(tool)
+        elif listed.why not in known.told:
+            known.told.add(listed.why)
+            _log.warning("mcp_tool_withheld", server=known.name, tool=listed.remote.name[:80], why=listed.why)
+    return offered
+
+
+def _judged(known: _Known, record: ServerRecord) -> Iterator[tuple[ListedTool, Tool | None]]:
+    """Each tool that the server has, with the tool of ours where it is approved."""
+    for remote in known.tools:
+        approval = record.approved.get(remote.name)
+        digests = {known.policy.approved.get(remote.name), approval.digest if approval else None} - {None}
+        if remote.digest not in digests:
+            state = "changed" if digests else "new"
+            yield ListedTool(remote, state, f"{state}: approve it as {remote.digest}"), None
+            continue
+        of_tenant = approval is not None and approval.digest == remote.digest
+        reads_only = approval.reads_only if approval and of_tenant else remote.name in known.policy.read_only
+        made = _made(known, remote, reads_only=reads_only)
+        if isinstance(made, Tool):
+            yield ListedTool(remote, "approved", reads_only=reads_only), made
+        else:
+            yield ListedTool(remote, "unusable", made), None
+
+
+def _made(known: _Known, remote: RemoteTool, *, reads_only: bool) -> Tool | str:
+    key = (remote.digest, reads_only)
+    if key not in known.made:
+        policy = replace(known.policy, read_only=(remote.name,) if reads_only else ())
+        try:
+            known.made[key] = tool_of(known.name, remote, policy)
+        except ValueError as error:
+            known.made[key] = str(error)
+    return known.made[key]

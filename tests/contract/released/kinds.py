@@ -68,9 +68,10 @@ from services.retriever.model_change.collection_embedding import CollectionEmbed
 from services.retriever.model_change.evaluation import Comparison, Evaluation, Quality, Question
 from services.retriever.models import Pointer
 from services.tools import state as tools
-from services.tools.adapters import call_store
+from services.tools.adapters import call_store, server_records
 from services.tools.models import ToolOutcome
 from services.tools.ports import NotedCall
+from services.tools.sources import remote_records
 from tests.contract.released.filling import filled
 
 AT = datetime(2026, 11, 23, 12, 30, 15, 250_000, UTC)
@@ -285,6 +286,12 @@ def _tools() -> Iterator[Kind]:
         change=change,
         message=call_pb2.CallRecord,
     )
+    approved = {"add_note": remote_records.Approval("ab12", reads_only=False, by="ann", at=AT)}
+    yield Kind(
+        tools.SERVERS,
+        lambda: server_records.encode(remote_records.ServerRecord("https://mcp.example.com/mcp", approved)),
+        _server_again,
+    )
 
 
 def _orchestrator() -> Iterator[Kind]:
@@ -377,6 +384,12 @@ def _note() -> bytes:
 
 def _note_again(data: bytes) -> bytes:
     return idempotency._encode(idempotency._decode(data))
+
+
+def _server_again(data: bytes) -> bytes:
+    record = server_records.decode(data)
+    assert record is not None
+    return server_records.encode(record)
 
 
 def _switched_again(data: bytes) -> bytes:

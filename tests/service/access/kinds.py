@@ -70,6 +70,10 @@ NO_IDS = frozenset(
             "names",
             "tools",
             "allowed_tools",
+            "url",
+            "server",
+            "tool",
+            "digest",
         ),
         *(
             "since",

@@ -12,7 +12,7 @@ from groundwork.orchestrator.v1 import orchestrator_pb2 as run_pb
 from groundwork.orchestrator.v1 import orchestrator_pb2_grpc
 from groundwork.retriever.v1 import retriever_pb2, retriever_pb2_grpc
 from groundwork.store.v1 import store_pb2, store_pb2_grpc
-from groundwork.tools.v1 import tools_pb2
+from groundwork.tools.v1 import tools_pb2, tools_pb2_grpc
 
 from kit.access.principal import Principal, current_principal
 from kit.errors import (
@@ -433,6 +433,32 @@ def run_with_tools() -> list[run_pb.RunEvent]:
         event(10, usage=usage),
         event(11, done=run_pb.Done(status=run_pb.RUN_STATUS_COMPLETED)),
     ]
+
+
+class FakeTools(tools_pb2_grpc.ToolsServiceServicer):
+    """Has one MCP server with one tool."""
+
+    def __init__(self) -> None:
+        self.approvals: list[tools_pb2.ApproveToolRequest] = []
+        self.removed: list[str] = []
+
+    def _server(self, name: str = "crm") -> tools_pb2.ToolServer:
+        tool = tools_pb2.ServerTool(name="find", description="Finds a customer.", digest="ab" * 32, state="new")
+        return tools_pb2.ToolServer(name=name, url="https://crm.example.com/mcp", tools=[tool])
+
+    async def ListServers(self, request: Any, context: Any) -> tools_pb2.ListServersResponse:
+        return tools_pb2.ListServersResponse(servers=[self._server()])
+
+    async def SetServer(self, request: Any, context: Any) -> tools_pb2.SetServerResponse:
+        return tools_pb2.SetServerResponse(server=self._server(request.name))
+
+    async def DeleteServer(self, request: Any, context: Any) -> tools_pb2.DeleteServerResponse:
+        self.removed.append(request.name)
+        return tools_pb2.DeleteServerResponse()
+
+    async def ApproveTool(self, request: Any, context: Any) -> tools_pb2.ApproveToolResponse:
+        self.approvals.append(request)
+        return tools_pb2.ApproveToolResponse(server=self._server(request.name))
 
 
 class FakeOrchestrator(orchestrator_pb2_grpc.OrchestratorServiceServicer):

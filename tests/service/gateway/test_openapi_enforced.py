@@ -47,12 +47,16 @@ PATHS = {
     "approval_id": APPROVAL_ID,
     "thread_id": "0123456789ab",
     "chunk_id": "c1",
+    "server": "crm",
+    "tool": "find",
     "dead_letter_id": "1e000001",
     "operation": "answer",
     "name": "research",
     "key_id": "0" * 24,
 }
 BODIES: dict[str, dict[str, Any]] = {
+    "NewToolServer": {"url": "https://mcp.example.com/mcp"},
+    "ToolApproval": {"digest": "ab" * 32, "reads_only": True},
     "SearchRequest": {"query": "notice"},
     "QaRequest": {"question": "How long?"},
     "ResearchRequest": {"question": "How long?"},

@@ -51,6 +51,278 @@ TOOL_EFFECT_ONCE: ToolEffect.ValueType  # 3
 Global___ToolEffect: _TypeAlias = ToolEffect  # noqa: Y015
 
 @_typing.final
+class ListServersRequest(_message.Message):
+    """Asks for the servers."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListServersRequest: _TypeAlias = ListServersRequest  # noqa: Y015
+
+@_typing.final
+class ListServersResponse(_message.Message):
+    """The servers, the operator's first."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SERVERS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def servers(self) -> _containers.RepeatedCompositeFieldContainer[Global___ToolServer]:
+        """All of them."""
+
+    def __init__(
+        self,
+        *,
+        servers: _abc.Iterable[Global___ToolServer] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["servers", b"servers"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListServersResponse: _TypeAlias = ListServersResponse  # noqa: Y015
+
+@_typing.final
+class SetServerRequest(_message.Message):
+    """A server to be added."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    URL_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """Its name: 1 to 24 of a-z, 0-9 and '-'. Its tools are called `name__tool`."""
+    url: _builtins.str
+    """Where it is reached over streamable HTTP."""
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        url: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["name", b"name", "url", b"url"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SetServerRequest: _TypeAlias = SetServerRequest  # noqa: Y015
+
+@_typing.final
+class SetServerResponse(_message.Message):
+    """The server as it is now."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SERVER_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def server(self) -> Global___ToolServer:
+        """With its tools."""
+
+    def __init__(
+        self,
+        *,
+        server: Global___ToolServer | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["server", b"server"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["server", b"server"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SetServerResponse: _TypeAlias = SetServerResponse  # noqa: Y015
+
+@_typing.final
+class DeleteServerRequest(_message.Message):
+    """Names the server to be removed."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """Its name."""
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["name", b"name"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DeleteServerRequest: _TypeAlias = DeleteServerRequest  # noqa: Y015
+
+@_typing.final
+class DeleteServerResponse(_message.Message):
+    """It is gone."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DeleteServerResponse: _TypeAlias = DeleteServerResponse  # noqa: Y015
+
+@_typing.final
+class ApproveToolRequest(_message.Message):
+    """A tool to be approved."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    TOOL_FIELD_NUMBER: _builtins.int
+    DIGEST_FIELD_NUMBER: _builtins.int
+    READS_ONLY_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """Name of its server."""
+    tool: _builtins.str
+    """Its own name."""
+    digest: _builtins.str
+    """The digest of what was read: TOOL_CHANGED when the tool says something else by now. Empty: it is not approved any more."""
+    reads_only: _builtins.bool
+    """Whether it changes nothing, so that no person is asked for each call."""
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        tool: _builtins.str = ...,
+        digest: _builtins.str = ...,
+        reads_only: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["digest", b"digest", "name", b"name", "reads_only", b"reads_only", "tool", b"tool"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ApproveToolRequest: _TypeAlias = ApproveToolRequest  # noqa: Y015
+
+@_typing.final
+class ApproveToolResponse(_message.Message):
+    """The server as it is now."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SERVER_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def server(self) -> Global___ToolServer:
+        """With its tools."""
+
+    def __init__(
+        self,
+        *,
+        server: Global___ToolServer | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["server", b"server"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["server", b"server"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ApproveToolResponse: _TypeAlias = ApproveToolResponse  # noqa: Y015
+
+@_typing.final
+class ToolServer(_message.Message):
+    """An MCP server."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    URL_FIELD_NUMBER: _builtins.int
+    ERROR_FIELD_NUMBER: _builtins.int
+    TOOLS_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """Its name."""
+    url: _builtins.str
+    """Its address; empty of an operator's."""
+    error: _builtins.str
+    """Why it could not be asked for its tools; empty when it could."""
+    @_builtins.property
+    def tools(self) -> _containers.RepeatedCompositeFieldContainer[Global___ServerTool]:
+        """Its tools."""
+
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        url: _builtins.str = ...,
+        error: _builtins.str = ...,
+        tools: _abc.Iterable[Global___ServerTool] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["error", b"error", "name", b"name", "tools", b"tools", "url", b"url"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ToolServer: _TypeAlias = ToolServer  # noqa: Y015
+
+@_typing.final
+class ServerTool(_message.Message):
+    """A tool of an MCP server."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    DESCRIPTION_FIELD_NUMBER: _builtins.int
+    PARAMETERS_FIELD_NUMBER: _builtins.int
+    DIGEST_FIELD_NUMBER: _builtins.int
+    STATE_FIELD_NUMBER: _builtins.int
+    WHY_FIELD_NUMBER: _builtins.int
+    READS_ONLY_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """Its own name."""
+    description: _builtins.str
+    """What it says of itself: a stranger's text."""
+    digest: _builtins.str
+    """SHA-256 of all that its server says of it."""
+    state: _builtins.str
+    """`approved`, `new`, `changed` (since it was approved) or `unusable`."""
+    why: _builtins.str
+    """Why it is not offered; empty when it is."""
+    reads_only: _builtins.bool
+    """Whether no person is asked for each call."""
+    @_builtins.property
+    def parameters(self) -> _struct_pb2.Struct:
+        """JSON Schema of its arguments."""
+
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        description: _builtins.str = ...,
+        parameters: _struct_pb2.Struct | None = ...,
+        digest: _builtins.str = ...,
+        state: _builtins.str = ...,
+        why: _builtins.str = ...,
+        reads_only: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["parameters", b"parameters"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["description", b"description", "digest", b"digest", "name", b"name", "parameters", b"parameters", "reads_only", b"reads_only", "state", b"state", "why", b"why"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ServerTool: _TypeAlias = ServerTool  # noqa: Y015
+
+@_typing.final
 class Tool(_message.Message):
     """A tool."""
 

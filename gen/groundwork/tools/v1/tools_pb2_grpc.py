@@ -50,6 +50,26 @@ class ToolsServiceStub:
                 request_serializer=groundwork_dot_tools_dot_v1_dot_tools__pb2.ForgetCallsRequest.SerializeToString,
                 response_deserializer=groundwork_dot_tools_dot_v1_dot_tools__pb2.ForgetCallsResponse.FromString,
                 _registered_method=True)
+        self.ListServers = channel.unary_unary(
+                '/groundwork.tools.v1.ToolsService/ListServers',
+                request_serializer=groundwork_dot_tools_dot_v1_dot_tools__pb2.ListServersRequest.SerializeToString,
+                response_deserializer=groundwork_dot_tools_dot_v1_dot_tools__pb2.ListServersResponse.FromString,
+                _registered_method=True)
+        self.SetServer = channel.unary_unary(
+                '/groundwork.tools.v1.ToolsService/SetServer',
+                request_serializer=groundwork_dot_tools_dot_v1_dot_tools__pb2.SetServerRequest.SerializeToString,
+                response_deserializer=groundwork_dot_tools_dot_v1_dot_tools__pb2.SetServerResponse.FromString,
+                _registered_method=True)
+        self.DeleteServer = channel.unary_unary(
+                '/groundwork.tools.v1.ToolsService/DeleteServer',
+                request_serializer=groundwork_dot_tools_dot_v1_dot_tools__pb2.DeleteServerRequest.SerializeToString,
+                response_deserializer=groundwork_dot_tools_dot_v1_dot_tools__pb2.DeleteServerResponse.FromString,
+                _registered_method=True)
+        self.ApproveTool = channel.unary_unary(
+                '/groundwork.tools.v1.ToolsService/ApproveTool',
+                request_serializer=groundwork_dot_tools_dot_v1_dot_tools__pb2.ApproveToolRequest.SerializeToString,
+                response_deserializer=groundwork_dot_tools_dot_v1_dot_tools__pb2.ApproveToolResponse.FromString,
+                _registered_method=True)
 
 
 class ToolsServiceServicer:
@@ -79,6 +99,34 @@ class ToolsServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListServers(self, request, context):
+        """The MCP servers whose tools the tenant may approve, with what each tool says of itself.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def SetServer(self, request, context):
+        """Adds an MCP server of the tenant's own, or gives it another address, which ends its approvals. Harmless when repeated.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def DeleteServer(self, request, context):
+        """Removes an MCP server of the tenant's own with its approvals. Harmless when repeated.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ApproveTool(self, request, context):
+        """Lets a tool of a server be used as it describes itself now, or no more. Harmless when repeated.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_ToolsServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -96,6 +144,26 @@ def add_ToolsServiceServicer_to_server(servicer, server):
                     servicer.ForgetCalls,
                     request_deserializer=groundwork_dot_tools_dot_v1_dot_tools__pb2.ForgetCallsRequest.FromString,
                     response_serializer=groundwork_dot_tools_dot_v1_dot_tools__pb2.ForgetCallsResponse.SerializeToString,
+            ),
+            'ListServers': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListServers,
+                    request_deserializer=groundwork_dot_tools_dot_v1_dot_tools__pb2.ListServersRequest.FromString,
+                    response_serializer=groundwork_dot_tools_dot_v1_dot_tools__pb2.ListServersResponse.SerializeToString,
+            ),
+            'SetServer': grpc.unary_unary_rpc_method_handler(
+                    servicer.SetServer,
+                    request_deserializer=groundwork_dot_tools_dot_v1_dot_tools__pb2.SetServerRequest.FromString,
+                    response_serializer=groundwork_dot_tools_dot_v1_dot_tools__pb2.SetServerResponse.SerializeToString,
+            ),
+            'DeleteServer': grpc.unary_unary_rpc_method_handler(
+                    servicer.DeleteServer,
+                    request_deserializer=groundwork_dot_tools_dot_v1_dot_tools__pb2.DeleteServerRequest.FromString,
+                    response_serializer=groundwork_dot_tools_dot_v1_dot_tools__pb2.DeleteServerResponse.SerializeToString,
+            ),
+            'ApproveTool': grpc.unary_unary_rpc_method_handler(
+                    servicer.ApproveTool,
+                    request_deserializer=groundwork_dot_tools_dot_v1_dot_tools__pb2.ApproveToolRequest.FromString,
+                    response_serializer=groundwork_dot_tools_dot_v1_dot_tools__pb2.ApproveToolResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -180,6 +248,114 @@ class ToolsService:
             '/groundwork.tools.v1.ToolsService/ForgetCalls',
             groundwork_dot_tools_dot_v1_dot_tools__pb2.ForgetCallsRequest.SerializeToString,
             groundwork_dot_tools_dot_v1_dot_tools__pb2.ForgetCallsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListServers(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/groundwork.tools.v1.ToolsService/ListServers',
+            groundwork_dot_tools_dot_v1_dot_tools__pb2.ListServersRequest.SerializeToString,
+            groundwork_dot_tools_dot_v1_dot_tools__pb2.ListServersResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def SetServer(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/groundwork.tools.v1.ToolsService/SetServer',
+            groundwork_dot_tools_dot_v1_dot_tools__pb2.SetServerRequest.SerializeToString,
+            groundwork_dot_tools_dot_v1_dot_tools__pb2.SetServerResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DeleteServer(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/groundwork.tools.v1.ToolsService/DeleteServer',
+            groundwork_dot_tools_dot_v1_dot_tools__pb2.DeleteServerRequest.SerializeToString,
+            groundwork_dot_tools_dot_v1_dot_tools__pb2.DeleteServerResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ApproveTool(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/groundwork.tools.v1.ToolsService/ApproveTool',
+            groundwork_dot_tools_dot_v1_dot_tools__pb2.ApproveToolRequest.SerializeToString,
+            groundwork_dot_tools_dot_v1_dot_tools__pb2.ApproveToolResponse.FromString,
             options,
             channel_credentials,
             insecure,

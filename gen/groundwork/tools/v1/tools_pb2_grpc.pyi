@@ -25,6 +25,14 @@ class ToolsServiceStub:
     """
     ForgetCalls: _aio.UnaryUnaryMultiCallable[_tools_pb2.ForgetCallsRequest, _tools_pb2.ForgetCallsResponse]
     """Erases what came of the calls of one caller, and refuses those of its calls that still arrive. Harmless when repeated."""
+    ListServers: _aio.UnaryUnaryMultiCallable[_tools_pb2.ListServersRequest, _tools_pb2.ListServersResponse]
+    """The MCP servers whose tools the tenant may approve, with what each tool says of itself."""
+    SetServer: _aio.UnaryUnaryMultiCallable[_tools_pb2.SetServerRequest, _tools_pb2.SetServerResponse]
+    """Adds an MCP server of the tenant's own, or gives it another address, which ends its approvals. Harmless when repeated."""
+    DeleteServer: _aio.UnaryUnaryMultiCallable[_tools_pb2.DeleteServerRequest, _tools_pb2.DeleteServerResponse]
+    """Removes an MCP server of the tenant's own with its approvals. Harmless when repeated."""
+    ApproveTool: _aio.UnaryUnaryMultiCallable[_tools_pb2.ApproveToolRequest, _tools_pb2.ApproveToolResponse]
+    """Lets a tool of a server be used as it describes itself now, or no more. Harmless when repeated."""
 
 class ToolsServiceServicer(metaclass=_abc_1.ABCMeta):
     """The toolbox. Tools are discovered, each one module."""
@@ -55,5 +63,37 @@ class ToolsServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _aio.ServicerContext[_tools_pb2.ForgetCallsRequest, _abc.Awaitable[_tools_pb2.ForgetCallsResponse]],
     ) -> _abc.Awaitable[_tools_pb2.ForgetCallsResponse]:
         """Erases what came of the calls of one caller, and refuses those of its calls that still arrive. Harmless when repeated."""
+
+    @_abc_1.abstractmethod
+    def ListServers(
+        self,
+        request: _tools_pb2.ListServersRequest,
+        context: _aio.ServicerContext[_tools_pb2.ListServersRequest, _abc.Awaitable[_tools_pb2.ListServersResponse]],
+    ) -> _abc.Awaitable[_tools_pb2.ListServersResponse]:
+        """The MCP servers whose tools the tenant may approve, with what each tool says of itself."""
+
+    @_abc_1.abstractmethod
+    def SetServer(
+        self,
+        request: _tools_pb2.SetServerRequest,
+        context: _aio.ServicerContext[_tools_pb2.SetServerRequest, _abc.Awaitable[_tools_pb2.SetServerResponse]],
+    ) -> _abc.Awaitable[_tools_pb2.SetServerResponse]:
+        """Adds an MCP server of the tenant's own, or gives it another address, which ends its approvals. Harmless when repeated."""
+
+    @_abc_1.abstractmethod
+    def DeleteServer(
+        self,
+        request: _tools_pb2.DeleteServerRequest,
+        context: _aio.ServicerContext[_tools_pb2.DeleteServerRequest, _abc.Awaitable[_tools_pb2.DeleteServerResponse]],
+    ) -> _abc.Awaitable[_tools_pb2.DeleteServerResponse]:
+        """Removes an MCP server of the tenant's own with its approvals. Harmless when repeated."""
+
+    @_abc_1.abstractmethod
+    def ApproveTool(
+        self,
+        request: _tools_pb2.ApproveToolRequest,
+        context: _aio.ServicerContext[_tools_pb2.ApproveToolRequest, _abc.Awaitable[_tools_pb2.ApproveToolResponse]],
+    ) -> _abc.Awaitable[_tools_pb2.ApproveToolResponse]:
+        """Lets a tool of a server be used as it describes itself now, or no more. Harmless when repeated."""
 
 def add_ToolsServiceServicer_to_server(servicer: ToolsServiceServicer, server: _aio.Server) -> None: ...

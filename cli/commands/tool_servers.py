@@ -1,0 +1,112 @@
+"""`groundwork tool-servers`: MCP servers, and which of their tools agents may use."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from cli.client.gateway import Gateway, Json, in_path
+from cli.display.output import Output
+from cli.errors import UsageError
+from cli.running import WHERE, run
+
+tool_servers = typer.Typer(no_args_is_help=True, help="MCP servers, and which of their tools agents may use.")
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
+Server = Annotated[str, typer.Argument(help="Name of the server.")]
+Tool = Annotated[str, typer.Argument(help="Name of the tool at its server.")]
+_PATH = "/v1/tool-servers"
+
+
+@tool_servers.command("list", epilog=WHERE)
+def list_servers(as_json: AsJson = False) -> None:
+    """Servers and their tools: what each says of itself, and whether it is approved."""
+    output = Output(as_json=as_json)
+
+    async def command(gateway: Gateway) -> int:
+        found = await gateway.request("GET", _PATH)
+        _show(output, found, found["servers"])
+        return 0
+
+    run(command)
+
+
+@tool_servers.command("add", epilog=WHERE)
+def add(
+    server: Server, url: Annotated[str, typer.Argument(help="Its address, https://…")], as_json: AsJson = False
+) -> None:
+    """Add a server for your tenant. Its tools are offered once they are approved."""
+    _change("PUT", server, {"url": url}, as_json=as_json)
+
+
+@tool_servers.command("remove", epilog=WHERE)
+def remove(server: Server) -> None:
+    """Remove a server of your tenant."""
+
+    async def command(gateway: Gateway) -> int:
+        await gateway.request("DELETE", f"{_PATH}/{in_path(server, 'server')}")
+        return 0
+
+    run(command)
+
+
+@tool_servers.command("approve", epilog=WHERE)
+def approve(
+    server: Server,
+    tool: Tool,
+    reads_only: Annotated[
+        bool, typer.Option("--reads-only", help="It changes nothing: no person is asked for each call.")
+    ] = False,
+    digest: Annotated[str, typer.Option(help="Approve only what has this digest; otherwise what `list` shows.")] = "",
+    as_json: AsJson = False,
+) -> None:
+    """Let agents use a tool as it describes itself now."""
+    output = Output(as_json=as_json)
+
+    async def command(gateway: Gateway) -> int:
+        read = digest or _digest(await gateway.request("GET", _PATH), server, tool)
+        path = f"{_PATH}/{in_path(server, 'server')}/tools/{in_path(tool, 'tool')}"
+        changed = await gateway.request("PUT", path, json={"digest": read, "reads_only": reads_only})
+        _show(output, changed, [changed])
+        return 0
+
+    run(command)
+
+
+@tool_servers.command("withdraw", epilog=WHERE)
+def withdraw(server: Server, tool: Tool, as_json: AsJson = False) -> None:
+    """Take the approval of a tool back."""
+    _change("DELETE", f"{server}/tools/{in_path(tool, 'tool')}", None, as_json=as_json)
+
+
+def _change(method: str, place: str, body: Json | None, *, as_json: bool) -> None:
+    output = Output(as_json=as_json)
+
+    async def command(gateway: Gateway) -> int:
+        name, _, rest = place.partition("/")
+        path = f"{_PATH}/{in_path(name, 'server')}" + (f"/{rest}" if rest else "")
+        changed = await gateway.request(method, path, **({"json": body} if body else {}))
+        _show(output, changed, [changed])
+        return 0
+
+    run(command)
+
+
+def _digest(found: Json, server: str, tool: str) -> str:
+    for each in (each for listed in found["servers"] if listed["name"] == server for each in listed["tools"]):
+        if each["name"] == tool:
+            return str(each["digest"])
+    raise UsageError(f"server {server} has no tool {tool}. `groundwork tool-servers list` shows what there is.")
+
+
+def _show(output: Output, document: Json, servers: list[Json]) -> None:
+    if output.as_json:
+        output.json(document)
+        return
+    rows = [
+        [server["name"], tool["name"], tool["state"], "yes" if tool["reads_only"] else "", tool["description"]]
+        for server in servers
+        for tool in server["tools"]
+    ]
+    rows += [[server["name"], "", "", "", server["error"]] for server in servers if server["error"]]
+    output.table(["server", "tool", "state", "reads only", "what it says"], rows, whole={"server", "tool"})

@@ -1,0 +1,99 @@
+"""What administrators of a tenant do about MCP servers: add one, remove it, and approve its tools."""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from kit.access.principal import Principal
+from kit.errors import FailedPrecondition, InvalidArgument, NotFound
+from kit.network.egress import EgressGuard
+from services.tools.sources.remote import ListedServer, RemoteTools
+from services.tools.sources.remote_records import Approval, ServerRecord, ServerRecords
+
+_NAME = re.compile(r"[a-z][a-z0-9-]{0,23}")
+_SERVERS_MAX = 20
+_URL_CHARACTERS_MAX = 2000
+
+
+class ServerNotFound(NotFound):
+    """The tenant has no MCP server, or the server no tool, of that name."""
+
+    reason = "TOOL_SERVER_NOT_FOUND"
+
+
+class ServerNotYours(FailedPrecondition):
+    """The MCP server is the operator's: its tools are approved here, and it is changed in the settings."""
+
+    reason = "TOOL_SERVER_NOT_YOURS"
+
+
+class ToolChanged(FailedPrecondition):
+    """The tool says something else of itself than what was to be approved."""
+
+    reason = "TOOL_CHANGED"
+
+
+class ServerAdmin:
+    """The decisions of a tenant's administrators."""
+
+    def __init__(
+        self, remote: RemoteTools, records: ServerRecords, guard: EgressGuard, now: Callable[[], datetime]
+    ) -> None:
+        self._remote = remote
+        self._records = records
+        self._guard = guard
+        self._now = now
+
+    async def servers(self, caller: Principal) -> Sequence[ListedServer]:
+        """All servers whose tools the tenant may approve."""
+        return await self._remote.servers(caller.tenant_id)
+
+    async def put(self, caller: Principal, name: str, url: str) -> ListedServer:
+        """Adds a server, or gives it another address, which ends its approvals. Raises InvalidArgument."""
+        self._require_own(name)
+        if not _NAME.fullmatch(name) or len(url) > _URL_CHARACTERS_MAX:
+            raise InvalidArgument(
+                "a server's name has 1 to 24 of a-z, 0-9 and '-' and begins with a letter; its address at most 2000 characters"
+            )
+        await self._guard.check(url)
+        records = self._records.of(caller.tenant_id)
+        if name not in records and len(records) >= _SERVERS_MAX:
+            raise FailedPrecondition(
+                f"a tenant has at most {_SERVERS_MAX} servers; remove one", reason="TOO_MANY_SERVERS"
+            )
+        there = records.get(name, ServerRecord())
+        if there.url != url:
+            await self._records.put(caller.tenant_id, name, ServerRecord(url))
+        return await self._listed(caller, name)
+
+    async def delete(self, caller: Principal, name: str) -> None:
+        """Removes a server with its approvals. Harmless when repeated."""
+        self._require_own(name)
+        if name in self._records.of(caller.tenant_id):
+            await self._records.put(caller.tenant_id, name, None)
+
+    async def approve(self, caller: Principal, name: str, tool: str, digest: str, *, reads_only: bool) -> ListedServer:
+        """Lets a tool be used as it describes itself now, or with an empty digest no more. Raises NotFound, ToolChanged."""
+        server = await self._listed(caller, name)
+        listed = next((each for each in server.tools if each.remote.name == tool), None)
+        if listed is None:
+            raise ServerNotFound(f"the server {name} has no tool {tool!r:.80}; look at its tools again")
+        if digest and listed.remote.digest != digest:
+            raise ToolChanged(f"{tool} says something else of itself by now; read it again, and approve what it says")
+        record = self._records.of(caller.tenant_id).get(name, ServerRecord())
+        others = {each: approval for each, approval in record.approved.items() if each != tool}
+        added = {tool: Approval(digest, reads_only, caller.subject, self._now())} if digest else {}
+        await self._records.put(caller.tenant_id, name, replace(record, approved={**others, **added}))
+        return await self._listed(caller, name, again=False)
+
+    async def _listed(self, caller: Principal, name: str, *, again: bool = True) -> ListedServer:
+        found = await self._remote.servers(caller.tenant_id, again=name if again else "")
+        server = next((each for each in found if each.name == name), None)
+        if server is None:
+            raise ServerNotFound(f"there is no server {name!r:.80}; add it first")
+        return server
+
+    def _require_own(self, name: str) -> None:
+        if name in self._remote.operators_servers:
+            raise ServerNotYours(f"the server {name} is the operator's; it is changed in GROUNDWORK_TOOLS_MCP_SERVERS")

@@ -1,0 +1,39 @@
+"""What a tenant has decided about MCP servers: those that it has added, and which tools of any server it has approved."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Protocol
+
+
+@dataclass(frozen=True)
+class Approval:
+    """That somebody has read what a tool says of itself, and lets it be used."""
+
+    digest: str
+    reads_only: bool
+    """Whether it changes nothing, so that no person is asked for each call."""
+    by: str
+    at: datetime
+
+
+@dataclass(frozen=True)
+class ServerRecord:
+    """What a tenant keeps of a server."""
+
+    url: str = ""
+    """Address of a server that the tenant has added; empty of an operator's."""
+    approved: Mapping[str, Approval] = field(default_factory=dict)
+    """By the name of the tool."""
+
+
+class ServerRecords(Protocol):
+    """The records of all tenants, followed."""
+
+    def of(self, tenant_id: str) -> Mapping[str, ServerRecord]:
+        """By the name of the server."""
+        ...
+
+    async def put(self, tenant_id: str, server: str, record: ServerRecord | None) -> None:
+        """Keeps a record, or removes it, and returns when this process knows. Raises Unavailable."""
+        ...
