@@ -104,7 +104,11 @@ def _numbers_as_table(evidence: Sequence[Evidence]) -> Filled | None:
     rows = []
     for passage in evidence:
         for unit in split_units(passage.text):
-            numbers = [token for token in tokens(unit.text) if token.is_number]
+            numbers = [
+                each
+                for each in tokens(unit.text)
+                if each.is_number and not unit.text[each.end : each.end + 1].isalpha()
+            ]
             if unit.kind is UnitKind.PROSE and len(numbers) == 1 and len(unit.text) <= _LONGEST_EVENT:
                 texts = [numbers[0].surface, " ".join(unit.text.split())]
                 rows.append({"cells": [{"text": text, "source": passage.number} for text in texts]})

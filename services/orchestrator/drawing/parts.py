@@ -57,11 +57,13 @@ class Proofs:
         self._evidence = {each.number: each for each in evidence}
 
     def of_words(self, words: str, source: int) -> tuple[int, int] | None:
-        """Where the words stand; None where the passage does not carry them."""
+        """Where the words stand, or all of the passage where no line has them; None where it does not carry them."""
         passage = self._evidence.get(source)
         if passage is None or coverage(words, [readable(passage)]) < _LEAST_CARRIED:
             return None
-        return place(passage.text, words)
+        start, end = place(passage.text, words)
+        is_whole = coverage(words, [passage.text[start:end]]) >= _LEAST_CARRIED
+        return (start, end) if is_whole else (0, len(passage.text))
 
     def of_number(self, value: float, words: str, source: int) -> tuple[int, int] | None:
         """Where the number stands that belongs to these words; None where the passage has no such number, or not the words."""

@@ -14,7 +14,7 @@ from services.orchestrator.without_model.rows import fields, is_row
 
 MOST = 3
 """Wrong options of a question."""
-_MAY_BE_RIGHT = 0.5
+_MAY_BE_RIGHT = 0.4
 """Share of a statement's other words that a sentence must have, beside an option, for the option to be possibly right. It is low: a
 question with two right options is worse than one question less."""
 
@@ -40,7 +40,7 @@ class Sentences:
                 self._cells.setdefault((head, column), set()).add(cell.strip().rstrip(";"))
 
     def may_carry(self, statement: str, answer: str) -> bool:
-        """Whether a sentence has this answer and at least half of the words around it."""
+        """Whether a sentence has this answer and enough of the words around it."""
         wanted = stems_of(answer)
         around = stems_of(statement) - wanted
         if not wanted or not around:

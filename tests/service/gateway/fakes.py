@@ -604,6 +604,19 @@ class FakeOrchestrator(orchestrator_pb2_grpc.OrchestratorServiceServicer):
         mode = run_pb.Mode(name="grounded", description="Asks an agent.", needs_collections=True, takes_agents=True)
         return run_pb.ListAgentsResponse(agents=[lawyer], modes=[mode])
 
+    async def GetQuiz(self, request: Any, context: Any) -> run_pb.GetQuizResponse:
+        question = run_pb.QuizQuestion(question_id="q1", kind="short_answer", difficulty="easy", question="When?")
+        return run_pb.GetQuizResponse(quiz=run_pb.Quiz(quiz_id=request.quiz_id, title="Quiz", questions=[question]))
+
+    async def GradeQuiz(self, request: Any, context: Any) -> run_pb.GradeQuizResponse:
+        (given, *_) = request.answers
+        result = run_pb.GradedAnswer(given=given.given, is_right=True, graded_by="words", answer="1889")
+        question = run_pb.QuizQuestion(
+            question_id=given.question_id, kind="short_answer", question="When?", result=result
+        )
+        quiz = run_pb.Quiz(quiz_id=request.quiz_id, title="Quiz", questions=[question], answered=1, right=1)
+        return run_pb.GradeQuizResponse(quiz=quiz)
+
     async def GetRun(self, request: Any, context: Any) -> run_pb.GetRunResponse:
         return run_pb.GetRunResponse(run=self._run(request.run_id))
 
