@@ -14,7 +14,7 @@ from typing import Any
 from cli.client.gateway import Gateway
 from cli.errors import CliError
 from evals.agents.asking import EFFORTS, QA, Asked, Outcome, ask
-from evals.agents.figures import AgentFigures, figures
+from evals.agents.figures import AgentFigures, beside, figures
 from evals.errors import EvaluationError
 from evals.files import write_files
 from evals.indexing import index
@@ -28,7 +28,9 @@ _THRESHOLDS = Path(__file__).parent / "thresholds.json"
 _QUESTIONS = Path(__file__).parents[1] / "data" / "agents" / "efforts.jsonl"
 _SIMPLE = "low"
 _COLUMNS = (
-    "served", "all passages", "recall", "nDCG@8", "refused", "searches", "most", "p50, s", "p95, s", "tokens", "coverage ~ recall",
+    "served", "all passages", "recall", "nDCG@8", "refused", "searches", "most", "p50, s", "p95, s", "× qa",
+    "tokens", "coverage ~ recall",
+    "supported", "citation precision", "citation recall", "citation coverage",
 )  # fmt: skip
 
 
@@ -56,7 +58,10 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         "EVAL_OPENAI_MODEL and EVAL_OPENAI_API_KEY a model for the one that is started.",
     )
     parser.add_argument("--collection", type=Path, action="append", help="a folder in BEIR's shape; may be repeated")
-    parser.add_argument("--queries", type=int, default=0, metavar="N", help="only N queries of each, a fixed sample")
+    parser.add_argument(
+        "--questions", "--queries", dest="queries", type=int, default=40, metavar="N",
+        help="at most N questions of each collection, always the same ones; 0 for all (default %(default)s)",
+    )  # fmt: skip
     parser.add_argument("--served", nargs="+", default=[QA, "low", "medium", "high"], choices=[QA, *EFFORTS])
     parser.add_argument("--data-dir", type=Path, help="keep the started system's data here")
     parser.add_argument("--thresholds", type=Path, default=_THRESHOLDS, help="default %(default)s")
@@ -83,6 +88,8 @@ async def _measured(url: str, collections: Sequence[TestCollection], options: ar
             by_served = {
                 each: await _asked(gateway, collection, collection_id, each, options) for each in options.served
             }
+            if QA in by_served:
+                by_served = {name: beside(by_served[QA], each) for name, each in by_served.items()}
             sys.stdout.write(render(collection, by_served))
             missed += _misses(thresholds.get(collection.name, {}), collection.name, by_served)
         if not options.no_efforts:
@@ -120,8 +127,8 @@ def render(collection: TestCollection, by_served: Mapping[str, AgentFigures]) ->
         (
             served, f"{each.all_gold:.3f}", f"{each.recall:.3f}", f"{each.ndcg:.3f}", f"{each.refused:.3f}",
             f"{each.searches_mean:.1f}", str(each.searches_most), f"{each.p50_s:.2f}", f"{each.p95_s:.2f}",
-            f"{each.tokens_mean:.0f}",
-            "–" if each.coverage_correlation is None else f"{each.coverage_correlation:.2f}",
+            _shown(each.latency_ratio), f"{each.tokens_mean:.0f}", _shown(each.coverage_correlation),
+            *map(_shown, (each.supported, each.citation_precision, each.citation_recall, each.citation_coverage)),
         )
         for served, each in by_served.items()
     ]  # fmt: skip
@@ -133,6 +140,10 @@ def render(collection: TestCollection, by_served: Mapping[str, AgentFigures]) ->
     )
     questions = len(collection.queries)
     return f"## {collection.name}, {questions} questions\n\n{table.render()}\n\nEndings:\n\n{endings}\n\n"
+
+
+def _shown(value: float | None) -> str:
+    return "–" if value is None else f"{value:.2f}"
 
 
 def _misses(least: Mapping[str, Any], name: str, by_served: Mapping[str, AgentFigures]) -> list[str]:

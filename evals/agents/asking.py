@@ -42,6 +42,12 @@ class Outcome:
     """Documents that the answer cites."""
     text: str
     tokens: int
+    is_supported: bool
+    """Whether every claim of the answer is carried by its citations."""
+    citation_precision: float | None
+    citation_recall: float | None
+    citation_coverage: float | None
+    """None where nothing was checked, as of a refusal."""
 
 
 async def ask(gateway: Gateway, asked: Asked) -> Outcome:
@@ -52,7 +58,7 @@ async def ask(gateway: Gateway, asked: Asked) -> Outcome:
         run.add(event.kind, event.data)
         if event.kind == "retrieval":
             evidence = event.data["evidence"]
-            searches += event.data["searches"] or 1
+            searches += event.data["searches"] if event.data["round"] else 1
             rounds += 1
         elif event.kind == "plan" and event.data["effort"]:
             effort = event.data["effort"]
@@ -60,6 +66,7 @@ async def ask(gateway: Gateway, asked: Asked) -> Outcome:
     result = run.result()
     names = dict.fromkeys(each["document_name"].rpartition(".")[0] for each in evidence)
     usage = result["usage"]
+    checked = result["verification"] or {}
     return Outcome(
         tuple(names),
         searches,
@@ -72,4 +79,8 @@ async def ask(gateway: Gateway, asked: Asked) -> Outcome:
         len({each["document_name"] for each in result["citations"]}),
         result["answer"],
         usage.get("prompt_tokens", 0) + usage.get("completion_tokens", 0),
+        result["support_status"] == "supported",
+        checked.get("citation_precision"),
+        checked.get("citation_recall"),
+        checked.get("citation_coverage"),
     )

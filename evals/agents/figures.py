@@ -3,7 +3,7 @@
 import statistics
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from evals.agents.asking import Outcome
 from evals.metrics import ndcg
@@ -30,6 +30,16 @@ class AgentFigures:
     coverage_correlation: float | None
     """Spearman's rank correlation of the coverage shown and the recall; None where either is the same for all."""
     endings: Mapping[str, int]
+    supported: float | None
+    """Share of answers, without refusals, of which every claim is carried; None where there is no answer."""
+    citation_precision: float | None
+    citation_recall: float | None
+    citation_coverage: float | None
+    mean_s: float
+    recall_gain: float | None = None
+    """Recall above that of `qa` on the same questions; None where `qa` was not asked."""
+    latency_ratio: float | None = None
+    """Mean time as a multiple of that of `qa`."""
 
 
 def figures(outcomes: Sequence[Outcome], gold: Sequence[Mapping[str, int]]) -> AgentFigures:
@@ -49,7 +59,23 @@ def figures(outcomes: Sequence[Outcome], gold: Sequence[Mapping[str, int]]) -> A
         statistics.fmean(each.tokens for each in outcomes),
         rank_correlation([each.coverage for each in outcomes], recalls),
         Counter(each.ending for each in outcomes if each.ending),
+        _mean([float(each.is_supported) for each in outcomes if each.status != "refused"]),
+        _mean([each.citation_precision for each in outcomes]),
+        _mean([each.citation_recall for each in outcomes]),
+        _mean([each.citation_coverage for each in outcomes]),
+        statistics.fmean(seconds),
     )
+
+
+def beside(one_search: AgentFigures, each: AgentFigures) -> AgentFigures:
+    """The figures with how they compare with those of one search."""
+    ratio = each.mean_s / one_search.mean_s if one_search.mean_s else None
+    return replace(each, recall_gain=each.recall - one_search.recall, latency_ratio=ratio)
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [each for each in values if each is not None]
+    return statistics.fmean(known) if known else None
 
 
 def _recall(outcome: Outcome, grades: Mapping[str, int]) -> float:

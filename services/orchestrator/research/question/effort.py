@@ -3,12 +3,15 @@ puts several things together gets more."""
 
 from dataclasses import dataclass
 
+from kit.language.questions import AnswerKind, read_question
 from kit.queries.planning import clauses
 from services.orchestrator.research.models import Effort, PartKind
 from services.orchestrator.research.question.parts import split_question
 from services.orchestrator.research.question.relations import roles_in
 
 _SEVERAL = 2
+_OF_CLAIMS = (AnswerKind.FACT, AnswerKind.KEYWORDS)
+"""What a statement is read as: it has no word of a question."""
 
 
 @dataclass(frozen=True)
@@ -20,8 +23,10 @@ class ChosenEffort:
 
 
 def takes_steps(question: str) -> bool:
-    """Whether a question puts several things together, by its shape alone."""
-    return choose_effort(question).effort is not Effort.LOW
+    """Whether a question puts several things together, by its shape alone. A claim that is looked up does not: its names stand in
+    one passage."""
+    is_claim = question.rstrip().endswith(".") and read_question(question).kind in _OF_CLAIMS
+    return not is_claim and choose_effort(question).effort is not Effort.LOW
 
 
 def choose_effort(question: str, asked: Effort = Effort.AUTO) -> ChosenEffort:

@@ -10,7 +10,7 @@ from services.orchestrator.models import SearchQuery
 from services.orchestrator.research.coverage import ENOUGH, measure_coverage
 from services.orchestrator.research.models import Effort, PlannedSearch, Purpose, RankedPassages, RoundFound
 from services.orchestrator.research.planning import MOST_FIRST, plan_by_rules
-from services.orchestrator.research.question.effort import choose_effort
+from services.orchestrator.research.question.effort import choose_effort, takes_steps
 from services.orchestrator.research.question.parts import split_question
 from services.orchestrator.research.question.second_steps import second_steps
 from services.orchestrator.research.search.fusing import EvidenceSet, fuse
@@ -228,6 +228,18 @@ def test_second_step_asks_of_whom_a_passage_tells(question: str) -> None:
     (step,) = second_steps(question, parts, measure_coverage(question, parts, evidence), evidence)
     assert step.question == "Where was Edda Lindqvist born?"
     assert step.passage.number == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "steps"),
+    [
+        ("Iron Harbour and Quiet Orchard were shown in Leeds.", False),
+        ("Who is older, Tom Barrow or Paul Marsh?", True),
+        ("Compare Quiet Orchard and The Iron Harbour.", True),
+    ],
+)
+def test_claim_takes_one_step_however_many_names_it_has(text: str, steps: bool) -> None:
+    assert takes_steps(text) is steps
 
 
 def test_evidence_set_is_empty_without_rounds() -> None:
