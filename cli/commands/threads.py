@@ -8,6 +8,7 @@ import typer
 
 from cli.client.gateway import Gateway, Json, in_path
 from cli.deleting import GONE, Yes, delete_each
+from cli.display.claims import claim_lines
 from cli.display.output import Output, citation_line, verdict_lines
 from cli.display.terminal import escape
 from cli.errors import UsageError
@@ -150,5 +151,7 @@ def _say(output: Output, message: Json) -> None:
     output.out.print(f"\n[bold]{speaker}:[/bold] {escape(message['text'])}")
     for citation in message.get("citations") or ():
         output.out.print(f"  {citation_line(citation)}")
+    for line in claim_lines(message):
+        output.out.print(f"  {line}")
     ending = _ENDINGS.get(message.get("run_status") or "")
     output.remarks([f"  {line}" for line in (*verdict_lines(message), *([ending] if ending else []))])

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from evals.claims.answers import Endpoint, judge_by_answers
-from evals.claims.figures import Figures, Judged, figures
+from evals.claims.figures import Figures, Judged, figures, without_rules
 from evals.claims.judges import WORDS, answer_seconds, judge_by_model_server, judge_by_words
 from evals.claims.sets import LabelledClaim, load_sets
 from evals.errors import EvaluationError
@@ -45,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return UNDER_THRESHOLD if max(passed) > options.most_passed else 0
     with running_system() as system:
         learned, by_judge, seconds = asyncio.run(_judged(system, sets))
-    sys.stdout.write(render(by_judge, seconds))
+    sys.stdout.write(render(by_judge, seconds) + render_rules(by_judge[learned]))
     low = list(misses(by_judge[learned], options.fail_under))
     sys.stderr.writelines(f"{each}\n" for each in low)
     return UNDER_THRESHOLD if low else 0
@@ -148,6 +148,33 @@ def render(by_judge: Mapping[str, Mapping[str, Sequence[Judged]]], seconds: Sequ
     if seconds:
         parts.append(f"\nAn answer of {_SENTENCES} sentences takes {1000 * statistics.median(seconds):.0f} ms (p50).")
     return "\n".join([*parts, ""])
+
+
+def render_rules(by_set: Mapping[str, Sequence[Judged]]) -> str:
+    """What each exact rule does: how often it speaks against a claim, and the figures without it."""
+    names = list(dict.fromkeys(name for judged in by_set.values() for each in judged for name in each.rules))
+    columns = (
+        "set",
+        "rules",
+        "against false",
+        "against true",
+        "false that pass",
+        "true that fail",
+        "balanced accuracy",
+    )
+    rows = []
+    for name, judged in by_set.items():
+        for left_out in ((), *((each,) for each in names), tuple(names)):
+            found = figures(without_rules(judged, left_out))
+            label = "all" if not left_out else f"without {left_out[0]}" if len(left_out) == 1 else "none"
+            rows.append((name, label, *_against(judged, left_out or names), *_cells(found)[1:4]))
+    return f"\n## The exact rules of the learned judge\n\n{Table(columns, rows).render()}\n" if names else ""
+
+
+def _against(judged: Sequence[Judged], names: Sequence[str]) -> tuple[str, str]:
+    """How many false and true claims one of these rules speaks against."""
+    against = [each.claim.is_true for each in judged if {*each.rules} & {*names}]
+    return str(against.count(False)), str(against.count(True))
 
 
 def render_citations(by_set: Mapping[str, Sequence[Judged]]) -> str:

@@ -1,7 +1,7 @@
 """How well a judge tells claims that their passage carries from others."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 
 from evals.claims.sets import LabelledClaim
 
@@ -29,6 +29,9 @@ class Judged:
     is_supported: bool
     citations: CitationShares | None = None
     """Of the answer that made the claim, where one did."""
+    rules: tuple[str, ...] = ()
+    """Names of the exact rules that speak against it: each of them alone keeps it from passing."""
+    passes_without_rules: bool = False
 
 
 @dataclass(frozen=True)
@@ -48,6 +51,11 @@ def figures(judged: Sequence[Judged]) -> Figures:
     failed = _share([not each.is_supported for each in judged if each.claim.is_true])
     balanced = None if passed is None or failed is None else 1 - (passed + failed) / 2
     return Figures(len(judged), passed, failed, balanced, calibration_error(judged))
+
+
+def without_rules(judged: Sequence[Judged], names: Collection[str]) -> list[Judged]:
+    """The claims as they would be judged without these rules."""
+    return [replace(each, is_supported=each.passes_without_rules and not {*each.rules} - {*names}) for each in judged]
 
 
 def calibration_error(judged: Sequence[Judged]) -> float:

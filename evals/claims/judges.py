@@ -12,7 +12,7 @@ from evals.system import RunningSystem
 from kit.grounding import SUPPORT_THRESHOLD, Judge
 
 LIKELY = 0.5
-"""From this probability on a claim counts as supported."""
+"""From this probability on a claim counts as supported, where the judge does not say."""
 _CLAIMS_A_CALL = 16
 _CALL_TIMEOUT_S = 120.0
 WORDS = "words"
@@ -45,8 +45,15 @@ async def judge_by_model_server(system: RunningSystem, claims: Sequence[Labelled
         for some in _divided(claims, _CLAIMS_A_CALL):
             answer = await stub.JudgeClaims(_request(some), timeout=_CALL_TIMEOUT_S)
             name = answer.judge
+            passes_from = answer.threshold or LIKELY
             judged += [
-                Judged(claim, each.probability, each.probability >= LIKELY)
+                Judged(
+                    claim,
+                    each.probability,
+                    each.probability >= passes_from,
+                    rules=tuple(each.rules),
+                    passes_without_rules=each.probability_without_rules >= passes_from,
+                )
                 for claim, each in zip(some, answer.verdicts, strict=True)
             ]
     return name, judged

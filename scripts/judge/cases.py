@@ -14,7 +14,7 @@ from evals.claims.sets import is_fitted_on
 from scripts.judge.captions import general, passive, trimmed
 from scripts.judge.changes import change, combined, shortened
 from scripts.judge.rows import row_claims
-from scripts.judge.written import read_written
+from scripts.judge.written import WrittenClaim, WrittenPassage, read_written
 
 _IDEOGRAPHS = re.compile("[\u3400-\u9fff]")
 _LONGEST_PASSAGE, _LONGEST_CLAIM = 1500, 700
@@ -47,6 +47,19 @@ def make_cases(folder: Path) -> list[Case]:
     return [each for each in dict.fromkeys(made) if each.claim.strip() and len(each.claim) < _LONGEST_CLAIM]
 
 
+def written_cases() -> list[Case]:
+    """The claims that were written for the judge, without what is made of them."""
+    return [
+        _case_of(passage, claim, f"{OWN}{passage.text[:60]}") for passage in read_written() for claim in passage.claims
+    ]
+
+
+def _case_of(passage: WrittenPassage, claim: WrittenClaim, group: str) -> Case:
+    same = claim.language == passage.language
+    language = passage.language if same else f"{passage.language}>{claim.language}"
+    return Case(claim.text, passage.text, passage.heading, int(claim.is_true), claim.kind, language, group)
+
+
 def source_of(case: Case) -> str:
     """Where a case comes from: each source counts alike, and its true and false claims count alike."""
     return case.group[:4]
@@ -68,10 +81,7 @@ class _Maker:
         passages = read_written()
         for passage in passages:
             group = f"{OWN}{passage.text[:60]}"
-            for claim in passage.claims:
-                same = claim.language == passage.language
-                language = passage.language if same else f"{passage.language}>{claim.language}"
-                yield Case(claim.text, passage.text, passage.heading, int(claim.is_true), claim.kind, language, group)
+            yield from (_case_of(passage, claim, group) for claim in passage.claims)
             self.rng.seed(group)
             own = _sentences(passage.text)
             alike = [each for each in passages if each.language == passage.language and each is not passage]

@@ -58,7 +58,7 @@ _DENIALS = {
 }
 _UNDENIALS = {
     "en": r" not\b|n't\b", "de": r" nicht\b", "es": r"\bno (?=\w)", "zh": "不", "ar": r"\bلم |\bلا ", "tr": r" değil", "ru": r"\bне ", "he": r"\bלא |\bאין ", "fr": r" pas\b",
-    "it": r"\bnon ", "pt": r"\bnão "
+    "it": r"\bnon ", "pt": r"\bnão ", "nl": r" niet\b", "pl": r"\bnie ", "uk": r"\bне "
 }  # fmt: skip
 _WIDER = {
     "en": (("some", "all"), ("many", "all"), ("most", "all"), ("several", "all"), ("often", "always"), ("sometimes", "always"), ("usually", "always"),
@@ -98,7 +98,7 @@ _NUMBER_WORDS = {
 _BECAUSE = {
     "en": ("because", "since", "because of the fact that", "due to the fact that"), "de": ("weil", "da"), "es": ("porque", "ya que"),
     "tr": ("çünkü",), "zh": ("，因为",), "ar": ("لأن",), "ru": ("потому что", "так как"), "he": ("כי", "מפני ש"),
-    "fr": ("parce que", "car"), "it": ("perché",), "pt": ("porque",),
+    "fr": ("parce que", "car"), "it": ("perché",), "pt": ("porque",), "nl": ("omdat", "want"), "pl": ("ponieważ", "bo"), "uk": ("бо", "тому що"),
 }  # fmt: skip
 _AND = {
     "en": " and ",
@@ -112,6 +112,10 @@ _AND = {
     "fr": " et ",
     "it": " e ",
     "pt": " e ",
+    "nl": " en ",
+    "pl": " i ",
+    "uk": " і ",
+    "ja": "。また、",
 }
 _CONDITION = {
     "en": r",? (?:but )?(?:only )?(?:if|unless|provided|when|except|until) [^,.;]+", "de": r", (?:aber nur )?(?:wenn|falls|sofern|außer|solange) [^,.;]+",

@@ -151,7 +151,7 @@ def fit_networks(
     """The networks, and what is said of each case, [cases, 3]: by those that have not seen it."""
     some = comparisons[:: len(comparisons) // 3000 + 1]
     components = principal_components(np.concatenate([each.found for each in some]))
-    halves = np.array([-1 if is_public(case) else _part(case.group, "network", _HALVES) for case in cases])
+    halves = np.array([-1 if is_public(case) else part_of(case.group, "network", _HALVES) for case in cases])
     targets = [target_of(case) for case in cases]
     said = np.zeros((len(cases), 3))
     networks = []
@@ -190,7 +190,7 @@ def packed_networks(networks: Sequence[dict[str, Any]]) -> bytes:
 def fit_trees(cases: Sequence[Case], features: Float, weights: Float) -> tuple[dict[str, Any], Float]:
     """The model, and the calibrated probability of each case by trees that have not seen its passage."""
     labels = np.array([float(case.is_true) for case in cases])
-    folds = np.array([_part(case.group, "trees", FOLDS) for case in cases])
+    folds = np.array([part_of(case.group, "trees", FOLDS) for case in cases])
     parts = [folds != fold for fold in range(FOLDS)] + [np.ones(len(cases), bool)]
     with ProcessPoolExecutor(2) as pool:
         fits = [pool.submit(fit, features[part], labels[part], weights[part], FEATURES, HOW) for part in parts]
@@ -236,7 +236,8 @@ def platt(scores: Float, labels: Float, weights: Float) -> tuple[float, float]:
     return float(line[0]), float(line[1])
 
 
-def _part(group: str, use: str, count: int) -> int:
+def part_of(group: str, use: str, count: int) -> int:
+    """In which of so many parts the passage of a group is, for this use."""
     return sha256(f"{use}{group}".encode()).digest()[1] % count
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from google.protobuf.json_format import MessageToDict, ParseDict
 from groundwork.memory.v1 import memory_pb2 as pb
+from groundwork.orchestrator.v1 import orchestrator_pb2
 
 from kit.access.principal import current_principal
 from kit.jetstream import Job
@@ -18,7 +19,7 @@ from services.memory.facts.handlers import FactServicer, owner_of_call, timestam
 from services.memory.facts.searching import MemorySearch
 from services.memory.facts.turns import Turns
 from services.memory.metrics import MESSAGES
-from services.memory.models import Artefact, Message, Role, Thread
+from services.memory.models import Artefact, Message, Role, Thread, Verification
 from services.memory.state import DELETIONS
 from services.memory.threads import Threads
 
@@ -130,14 +131,20 @@ class MemoryServicer(FactServicer):
             message.text,
             message.run_id,
             at,
-            citations=tuple(MessageToDict(each, preserving_proto_field_name=True) for each in message.citations),
+            citations=tuple(_as_json(each) for each in message.citations),
             support_status=message.support_status,
             method=message.method,
             answer_confidence=message.answer_confidence if message.HasField("answer_confidence") else None,
             answer_status=message.answer_status,
             run_status=message.run_status,
             artefacts=tuple(_decode_artefact(each) for each in message.artefacts),
+            verification=_as_json(message.verification) if message.HasField("verification") else None,
         )
+
+
+def _as_json(message: Any) -> dict[str, Any]:
+    found: dict[str, Any] = MessageToDict(message, preserving_proto_field_name=True)
+    return found
 
 
 def _encode_thread(thread: Thread) -> pb.Thread:
@@ -165,6 +172,7 @@ def _encode_message(message: Message) -> pb.Message:
         answer_status=message.answer_status,
         run_status=message.run_status,
         artefacts=[_encode_artefact(each) for each in message.artefacts],
+        verification=_verification(message.verification),
     )
 
 
@@ -177,3 +185,7 @@ def _decode_artefact(artefact: pb.MessageArtefact) -> Artefact:
 
 def _encode_artefact(artefact: Artefact) -> pb.MessageArtefact:
     return ParseDict(artefact, pb.MessageArtefact(), ignore_unknown_fields=True)
+
+
+def _verification(found: Verification | None) -> Any:
+    return None if found is None else ParseDict(found, orchestrator_pb2.Verification(), ignore_unknown_fields=True)

@@ -8,6 +8,8 @@ from typing import Any
 
 Citation = dict[str, Any]
 """A passage that a message cites, as its writer sent it: a JSON object of memory.proto's MessageCitation. Kept, not looked into."""
+Verification = dict[str, Any]
+"""The verdict on each claim of a message, in the same way: of orchestrator.proto's Verification."""
 
 Artefact = dict[str, Any]
 """What a message's run has made besides its text: a JSON object of memory.proto's MessageArtefact. Kept, not looked into."""
@@ -52,6 +54,8 @@ class Message:
     run_status: str = ""
     """How the run that wrote it ended; empty for a question."""
     artefacts: tuple[Artefact, ...] = ()
+    verification: Verification | None = None
+    """None where nothing was judged."""
 
     def without_text(self, notice: str) -> "Message":
         """With `notice` in place of its text, and without all that was said of that."""
@@ -65,6 +69,7 @@ class Message:
             method="",
             answer_confidence=None,
             answer_status="",
+            verification=None,
         )
 
     def with_answers(self, artefact_id: str, answers: Sequence[Answer]) -> "Message":

@@ -41,6 +41,7 @@ TEXT_CHARACTERS_MAX = 100_000
 MESSAGE_ID_CHARACTERS_MAX = 128
 MESSAGES_PER_APPEND_MAX = 100
 CITATIONS_BYTES_MAX = 400_000
+VERIFICATION_BYTES_MAX = 200_000
 HISTORY_DEFAULT, HISTORY_MAX = 50, 1000
 TURNS_APART = 64
 """Messages of others that may stand between those of one turn, or between its question and its place in time."""
@@ -282,6 +283,10 @@ def _check(messages: Sequence[Message]) -> None:
         if (size := len(json.dumps(message.citations, ensure_ascii=False).encode())) > CITATIONS_BYTES_MAX:
             raise BadMessage(
                 f"the citations of message {number} have {size} bytes; at most {CITATIONS_BYTES_MAX} are kept. Leave out texts"
+            )
+        if (size := len(json.dumps(message.verification, ensure_ascii=False).encode())) > VERIFICATION_BYTES_MAX:
+            raise BadMessage(
+                f"the verification of message {number} has {size} bytes; at most {VERIFICATION_BYTES_MAX} are kept. Leave out spans"
             )
 
 

@@ -209,6 +209,7 @@ def _judging(parts: _Parts) -> ClaimJudging | None:
         cpu.pieces_of,
         cache,
         parts.executor,
+        parts.settings.judge_rules,
     )
 
 

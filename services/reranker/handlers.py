@@ -135,10 +135,14 @@ class RerankerServicer(reranker_pb2_grpc.RerankerServiceServicer):
                     start=each.start,
                     end=each.end,
                     contradiction=each.contradiction,
+                    partial=each.partial,
+                    rules=each.rules,
+                    probability_without_rules=each.probability if each.without_rules is None else each.without_rules,
                 )
                 for each in verdicts
             ],
             judge=judging.name,
+            threshold=judging.threshold,
         )
 
     async def ForgetTexts(

@@ -1,11 +1,13 @@
 """What the model server is told from outside."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
-from pydantic import Field, SecretStr, model_validator
+from pydantic import Field, SecretStr, field_validator, model_validator
 
 from kit.process.settings import ServiceSettings
+from services.reranker.judging.rules.table import Rule, switched
 from services.reranker.models import BatchLimits
 from services.reranker.preparation import MAX_TEXTS
 
@@ -57,6 +59,10 @@ class RerankerSettings(ServiceSettings):
 
     reranker_judge_cache_bytes: int = Field(default=8 * 1024 * 1024, ge=0)
     """Memory for the token vectors of passages that claims were judged against a moment ago: 100 of 200 tokens. 0: none."""
+
+    reranker_judge_rules_off: str = ""
+    """Exact rules in front of the learned judge that are switched off: their names with commas between them, as
+    docs/evaluation.md lists them ("cause,name"). A rule only lowers a verdict."""
 
     data_dir: Path = Path("data")
     """Folder of everything durable; token vectors lie in its `reranker` folder."""
@@ -136,6 +142,17 @@ class RerankerSettings(ServiceSettings):
     reranker_remote_concurrency: int = Field(default=4, ge=1, le=64)
     """Requests in flight to each remote API; more wait. Providers limit requests a minute."""
 
+    @field_validator("reranker_judge_rules_off")
+    @classmethod
+    def _check_rules(cls, names: str) -> str:
+        switched(_names(names))
+        return names
+
+    @property
+    def judge_rules(self) -> Sequence[Rule]:
+        """The exact rules that are on."""
+        return switched(_names(self.reranker_judge_rules_off))
+
     @model_validator(mode="after")
     def _providers_are_configured(self) -> "RerankerSettings":
         for part in ("embedding", "rerank"):
@@ -168,3 +185,7 @@ class RerankerSettings(ServiceSettings):
         return BatchLimits(
             self.reranker_gpu_batch_tokens, self.reranker_gpu_batch_texts, _PAD_TO_MULTIPLE, self.reranker_queue_tokens
         )
+
+
+def _names(text: str) -> list[str]:
+    return [each.strip() for each in text.split(",") if each.strip()]

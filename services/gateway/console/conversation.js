@@ -5,7 +5,7 @@ import { mark } from "./citations.js";
 import { byId, make } from "./dom.js";
 import { Problem, call } from "./sse.js";
 import { pieces } from "./text.js";
-import { support } from "./claims.js";
+import { claimItems, judgeLine, support } from "./claims.js";
 import { confidence } from "./verdicts.js";
 
 const THREAD_KEY = "groundwork.thread";
@@ -99,10 +99,18 @@ function line(message, thread) {
   const { role, text, citations } = message;
   const cited = new Map(citations.map((each) => [each.number, each]));
   const drawn = pieces(text, (number) => cited.has(number)).map((piece) => piece.text ?? mark(cited.get(piece.number)));
-  const said = citations.length ? [support(message).text, confidence(message).text].filter(Boolean).join(" ") : "";
+  const said = citations.length || message.verification ? [support(message).text, confidence(message).text].filter(Boolean).join(" ") : "";
   const ending = ENDINGS[message.run_status];
   if (ending) drawn.push(make("p", { className: "hint", dataset: { testid: "message-ending" }, attributes: { dir: "ltr" } }, ending));
   if (said) drawn.push(make("p", { className: "hint", dataset: { testid: "message-verdict" }, attributes: { dir: "ltr" } }, said));
   drawn.push(...(message.artefacts ?? []).map((each) => artefact(each, thread, message.run_id)));
+  const claims = message.method === "extractive" ? [] : claimItems(message.verification);
+  if (claims.length) drawn.push(claimsOf(message.verification, claims));
   return make("li", { className: "message", dataset: { testid: "message", role: role || "" }, attributes: { dir: "auto" } }, ...drawn);
+}
+
+function claimsOf(verification, items) {
+  const title = `${items.length} claim${items.length === 1 ? "" : "s"} checked`;
+  const judge = make("p", { className: "hint" }, judgeLine(verification));
+  return make("details", { dataset: { testid: "message-claims" }, attributes: { dir: "ltr" } }, make("summary", {}, title), make("ol", {}, ...items), judge);
 }

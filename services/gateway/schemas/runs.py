@@ -365,6 +365,10 @@ class Message(BaseModel):
         description="What the run of an answer has made besides the text. One that is too long for a message has a null `body`: "
         "GET /v1/runs/{run_id} has it.",
     )
+    verification: Verification | None = Field(
+        default=None,
+        description="The verdict on each claim of an answer; null where nothing was judged, and of answers of an earlier version.",
+    )
 
 
 class ThreadWithMessages(Thread):

@@ -163,6 +163,7 @@ def _record(message: Message) -> dict[str, Any]:
         "answer_status": message.answer_status,
         "run_status": message.run_status,
         "artefacts": message.artefacts,
+        "verification": message.verification,
     }
 
 
@@ -202,4 +203,5 @@ def _decode_message(value: bytes) -> Message:
         record.get("answer_status", ""),
         record.get("run_status", ""),
         tuple(record.get("artefacts", ())),
+        record.get("verification"),
     )

@@ -18,6 +18,8 @@ _CITED_BYTES = 128 * 1024
 """A message of the store holds a megabyte; an answer cites a handful of passages of a few kilobytes."""
 _MADE_BYTES = 256 * 1024
 """Of what a run has made besides its text."""
+_VERIFIED_BYTES = 128 * 1024
+"""An answer makes a few dozen claims, each with its words and those that decide: some hundred bytes."""
 _STATUSES = {status.value: status for status in RunStatus}
 _ROLES: dict[int, str] = {pb.ROLE_USER: "user", pb.ROLE_ASSISTANT: "assistant"}
 
@@ -82,6 +84,7 @@ class MemoryThreads:
             run_status=status.value,
             artefacts=_artefacts(answer.artefacts),
         )
+        _fill_verification(answered, answer)
         turn = pb.AppendMessagesRequest(thread_id=request.thread_id, messages=[asked, answered])
         with _in_our_words():
             await self._stub.AppendMessages(turn, timeout=self._write_timeout_s)
@@ -120,6 +123,18 @@ def _artefacts(artefacts: Sequence[Artefact]) -> list[pb.MessageArtefact]:
 def _stored_quiz(message: pb.MessageArtefact) -> StoredQuiz:
     answers = tuple(QuizAnswer(each.question_id, each.given, each.is_right, each.graded_by) for each in message.answers)
     return StoredQuiz(read(message, Artefact), answers)
+
+
+def _fill_verification(message: pb.Message, answer: Answer) -> None:
+    """With the verdicts on the claims. An answer so long that they do not fit is kept without the words that decide."""
+    if answer.verification is None:
+        return
+    fill(message.verification, answer.verification)
+    if message.verification.ByteSize() > _VERIFIED_BYTES:
+        for sentence in message.verification.sentences:
+            sentence.ClearField("span")
+    if message.verification.ByteSize() > _VERIFIED_BYTES:
+        message.ClearField("verification")
 
 
 @contextmanager

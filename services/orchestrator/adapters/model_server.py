@@ -11,7 +11,8 @@ from services.orchestrator.verification.judges import JudgedClaim, JudgedPassage
 from services.orchestrator.verification.verdicts import Verdict, supporting
 
 _LIKELY = 0.5
-"""Probability from which on a claim counts as carried: what the judge's figures are measured with (evals/claims)."""
+"""Probability from which on a claim counts as carried, where the server does not say; and from which on it is contradicted or
+partly carried."""
 _SHORT_CLAIM_WORDS = 3
 """A claim of so few words means little without its question."""
 
@@ -56,7 +57,7 @@ class ModelServerJudge:
             response.claims,
         )
         for position, verdict in enumerate(response.verdicts):
-            yield position, _judgement(verdict, checked_by)
+            yield position, judgement_of(verdict, checked_by, response.threshold or _LIKELY)
 
 
 def _read(claim: JudgedClaim, question: str) -> str:
@@ -64,10 +65,14 @@ def _read(claim: JudgedClaim, question: str) -> str:
     return claim.text if len(claim.text.split()) > _SHORT_CLAIM_WORDS else f"{question} {claim.text}".strip()
 
 
-def _judgement(verdict: pb.ClaimVerdict, checked_by: CheckedBy) -> Judgement:
-    if verdict.probability < _LIKELY:
-        is_opposite = verdict.contradiction >= _LIKELY
-        return Judgement(Verdict.CONTRADICTED if is_opposite else Verdict.NOT_FOUND, checked_by, verdict.probability)
-    return Judgement(
-        supporting(checked_by), checked_by, verdict.probability, verdict.passage, verdict.start, verdict.end
-    )
+def judgement_of(verdict: pb.ClaimVerdict, checked_by: CheckedBy, threshold: float) -> Judgement:
+    """The verdict that the server's probabilities make; from `threshold` on a claim counts as carried."""
+    if verdict.probability >= threshold:
+        said = supporting(checked_by)
+    elif verdict.contradiction >= _LIKELY:
+        return Judgement(Verdict.CONTRADICTED, checked_by, verdict.probability)
+    elif verdict.partial >= _LIKELY:
+        said = Verdict.PARTLY
+    else:
+        return Judgement(Verdict.NOT_FOUND, checked_by, verdict.probability)
+    return Judgement(said, checked_by, verdict.probability, verdict.passage, verdict.start, verdict.end)

@@ -177,6 +177,13 @@ class Draft:
         return self.verification is None
 
     @property
+    def is_about_actions(self) -> bool:
+        """Whether all that its text claims is what the assistant has done: no quote of the documents could say it better."""
+        claims = self.verification.sentences if self.verification else ()
+        said = [each for each in claims if each.verdict != Verdict.NO_CLAIM and not each.removed]
+        return bool(self.text and said) and all(each.is_action for each in said)
+
+    @property
     def carries_something(self) -> bool:
         return self.verification is not None and self.support_status is not SupportStatus.INSUFFICIENT
 
@@ -222,7 +229,8 @@ class Drafter:
         anything of it, the documents are quoted instead, if they answer the question."""
         screen = Screen(journal)
         draft = _drafted(await question.checking(journal).check(text))
-        if cited_numbers(text) and not draft.carries_something and draft.verification is not None:
+        is_judged = draft.verification is not None and not draft.is_about_actions
+        if cited_numbers(text) and is_judged and not draft.carries_something:
             quoted = await self._extract(question, journal, screen)
             instead = "" if quoted.is_refusal else " Quoting the documents instead."
             await journal.write(Thinking("verify", f"{_UNSUPPORTED.message}{instead}", _UNSUPPORTED))
@@ -254,7 +262,7 @@ class Drafter:
             draft = await self._generate(self.generator, question, journal)
         except GroundworkError as error:
             return await self._fallen_back(error, question, journal, screen)
-        if draft.is_refusal or not _says_something_wrong(draft):
+        if draft.is_refusal or draft.is_about_actions or not _says_something_wrong(draft):
             return draft
         if not draft.carries_something:
             await journal.write(

@@ -1,4 +1,4 @@
-"""Checks an answer claim by claim: while it is written where the judge is quick, and as a whole once it is finished. A claim that
+"""Checks an answer claim by claim while it is written, and as a whole once it is finished. A claim that
 its citations do not carry is looked for once more, in the rest of the evidence and by a search of its own."""
 
 import asyncio
@@ -39,6 +39,9 @@ _MOST_SEARCHES = 3
 """Claims of one answer that are searched for by themselves."""
 _FOUND_PASSAGES = 3
 """Passages of such a search that the claim is judged against."""
+_SLOW_SENTENCES = 3
+"""New sentences that a judge that is not quick is asked for at once: each call has the passages in it again."""
+_PARAGRAPH_END_CHARS = 4
 _LEAST_SEARCH_S = 3.0
 """Of the run's time: with less nothing is searched for any more."""
 _NOTHING = Judgement(Verdict.NO_CLAIM, EFFECTS)
@@ -82,8 +85,9 @@ class Checking:
 
     @asynccontextmanager
     async def listening(self) -> AsyncIterator[None]:
-        """Within it finished sentences of what is heard are judged at once, where that is quick."""
-        if self._check.verify is Verify.OFF or not self._check.judges[0].is_quick or not self.evidence:
+        """Within it finished sentences of what is heard are judged. A judge that takes its time is asked for several at once, and
+        for what was written meanwhile when it has answered."""
+        if self._check.verify is Verify.OFF or not self.evidence:
             yield
             return
         listener = asyncio.create_task(self._listen())
@@ -104,7 +108,10 @@ class Checking:
                 return
             claims = split_claims(self._latest)
             last = claims[-1].sentence if claims else 0
-            await self._judge_all([claim for claim in claims if claim.sentence < last])  # it may not have all its marks
+            finished = [claim for claim in claims if claim.sentence < last]  # the last may not have all its marks
+            new = {claim.sentence for claim in finished if _key(claim) not in self._known}
+            if self._check.judges[0].is_quick or len(new) >= _SLOW_SENTENCES or _ends_paragraph(self._latest, finished):
+                await self._judge_all(finished)
 
     async def check(self, text: str) -> CheckedAnswer:
         """The answer, checked; see AnswerCheck for what becomes of it."""
@@ -252,6 +259,11 @@ class Checking:
         if self._said.get(position) != verdict:
             self._said[position] = verdict
             await self._journal.write(ClaimChecked(position, verdict))
+
+
+def _ends_paragraph(text: str, finished: Sequence[Claim]) -> bool:
+    """Whether the last of the finished claims ends its paragraph."""
+    return bool(finished) and "\n\n" in text[finished[-1].stop : finished[-1].stop + _PARAGRAPH_END_CHARS]
 
 
 def _key(claim: Claim) -> tuple[str, tuple[int, ...]]:

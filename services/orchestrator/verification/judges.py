@@ -63,7 +63,7 @@ class ClaimJudge(Protocol):
 
     @property
     def is_quick(self) -> bool:
-        """Whether single sentences may be judged while an answer is written."""
+        """Whether it may be asked for each sentence by itself: otherwise it is asked for several at once."""
         ...
 
     @property

@@ -5,6 +5,7 @@ Languages: English, German, French, Spanish, Italian, Portuguese, Russian, Hebre
 """
 
 import re
+from functools import lru_cache
 from hashlib import sha256
 
 from kit.language.terms import STOPWORDS, words
@@ -65,6 +66,14 @@ LESS = words(
 CATEGORIES = (NEGATION, UNIVERSAL, PARTIAL, LIMITING, PLANNED, DONE, CONDITION, CAUSE, MORE, LESS)
 FINGERPRINT = sha256(repr([sorted(each) for each in (STOPWORDS, *CATEGORIES)]).encode()).hexdigest()[:16]
 """Of the words that features look for: the judge was fitted with these, and other words need another fit."""
+
+
+@lru_cache(maxsize=32_768)
+def categories_of(word: str) -> tuple[bool, ...]:
+    """Which of CATEGORIES a word in lower case belongs to."""
+    is_contracted = word.endswith(("n't", "n’t"))
+    return tuple(word in own or (own is NEGATION and is_contracted) for own in CATEGORIES)
+
 
 OWN_ACTION = re.compile(
     r"^\W*(?:done\b|(?:ok|okay|sure|yes)?\W*i(?:['’]ve| have| just|['’]ll| will)?\s+(?:have\s+)?(?:now\s+|just\s+|already\s+|also\s+)?"

@@ -12,6 +12,7 @@ from services.reranker.models import EncodedText, Lane
 from services.reranker.ports import Encoder
 from services.reranker.preparation import PairPreparation, check_texts
 
+_LIKELY = 0.5
 _PREMISE_CHARS = 1200
 """Of a passage that is judged at once: some 300 tokens, which leaves room for the claim in a window of 512."""
 
@@ -39,6 +40,7 @@ class EntailmentJudging:
 
     def __init__(self, name: str, preparation: PairPreparation, batcher: Batcher, encoder: Encoder) -> None:
         self.name = name
+        self.threshold = _LIKELY
         self.runtime = encoder.runtime
         self._preparation = preparation
         self._batcher = batcher

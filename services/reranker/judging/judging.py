@@ -3,14 +3,15 @@
 import asyncio
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Protocol
 
 from services.reranker.batching import Batcher
 from services.reranker.errors import JudgedPassageMissing
 from services.reranker.judging.reading import Pieces, ReadText, concatenated, joined, read_text, with_vectors
-from services.reranker.judging.verdicts import JUDGE, judge
+from services.reranker.judging.rules.table import RULES, Rule
+from services.reranker.judging.verdicts import JUDGE, THRESHOLD, Judged, judge
 from services.reranker.models import ContentVectors, Lane, TextKind
 from services.reranker.passage_cache import TextCache
 from services.reranker.preparation import Preparation, check_texts
@@ -44,6 +45,12 @@ class ClaimVerdict:
     """The deciding span in the passage's text."""
     contradiction: float = 0.0
     """How likely the passages say the opposite; 0 where the judge cannot tell."""
+    partial: float = 0.0
+    """How likely they carry a part of the claim and not the rest; 0 where the judge cannot tell."""
+    rules: tuple[str, ...] = ()
+    """Names of the exact rules that speak against it."""
+    without_rules: float | None = None
+    """The probability but for the rules; None where there are none."""
 
 
 class ClaimJudging(Protocol):
@@ -52,6 +59,8 @@ class ClaimJudging(Protocol):
     name: str
     """Figures are published under it."""
     runtime: str
+    threshold: float
+    """Probability from which on a claim counts as carried."""
 
     async def judge(
         self, claims: Sequence[JudgedClaim], passages: Sequence[JudgedPassage], timeout_s: float | None
@@ -76,8 +85,11 @@ class Judging:
         pieces_of: Pieces,
         cache: TextCache[ReadText],
         executor: Executor,
+        rules: Sequence[Rule] = RULES,
     ) -> None:
         self.runtime = runtime
+        self.threshold = THRESHOLD
+        self._rules = rules
         self._preparation = preparation
         self._batcher = batcher
         self._pieces_of = pieces_of
@@ -129,7 +141,8 @@ class Judging:
         together = {numbers: concatenated([read[texts[number]] for number in numbers]) for numbers in set(cited)}
         verdicts = [
             _verdict(
-                read[text], together[numbers], [(number, read[texts[number]], texts[number]) for number in numbers]
+                judge(read[text], together[numbers], self._rules),
+                [(number, read[texts[number]], texts[number]) for number in numbers],
             )
             for numbers, text in zip(cited, own, strict=True)
         ]
@@ -144,16 +157,26 @@ def _key(text: JudgedPassage) -> bytes:
     return sha256(f"{len(text.heading)} {joined(text.heading, text.text)}".encode()).digest()
 
 
-def _verdict(claim: ReadText, together: ReadText, cited: Sequence[tuple[int, ReadText, JudgedPassage]]) -> ClaimVerdict:
-    """`together`: all cited passages as one; the deciding span is put back into the one that holds it."""
-    probability, (start, end) = judge(claim, together)
+def _verdict(judged: Judged, cited: Sequence[tuple[int, ReadText, JudgedPassage]]) -> ClaimVerdict:
+    """Of all cited passages as one; the deciding span is put back into the one that holds it."""
+    said = ClaimVerdict(
+        judged.probability,
+        cited[-1][0],
+        0,
+        0,
+        judged.contradiction,
+        judged.partial,
+        judged.rules,
+        judged.without_rules,
+    )
+    start, end = judged.span
     for number, passage, text in cited:
         if start <= len(passage.text):
             shift = len(joined(text.heading, ""))
             start, end = max(0, start - shift), max(0, min(end, len(passage.text)) - shift)
-            return ClaimVerdict(probability, number, start, end)
+            return replace(said, passage=number, start=start, end=end)
         start, end = start - len(passage.text) - 1, end - len(passage.text) - 1
-    return ClaimVerdict(probability, cited[-1][0], 0, 0)
+    return said
 
 
 def check_citations(claims: Sequence[JudgedClaim], count: int) -> None:

@@ -14,7 +14,7 @@ _LEAST_GAIN = 0.1
 
 @dataclass(frozen=True)
 class JudgeFigures:
-    """Errors of a judge over all sets of labelled claims together, on claims that it was not fitted on. People see them beside each
+    """Errors of a judge on labelled claims that it was not fitted on, of all kinds together. People see them beside each
     verdict, so a set on which the judge does well must not speak for the others."""
 
     false_passed: float

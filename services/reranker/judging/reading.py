@@ -9,7 +9,8 @@ import numpy as np
 
 from kit.language.sentences import split_units
 from kit.language.terms import STOPWORDS, stem
-from services.reranker.judging import cues
+from services.reranker.judging import cues, small_words
+from services.reranker.judging.clauses import Clauses
 from services.reranker.models import Float32, Int8
 
 Pieces = Callable[[Sequence[str]], list[list[str]]]
@@ -35,6 +36,8 @@ class Word:
     """Number of the sentence or row that it stands in; 0 is the heading above the text."""
     is_first: bool
     """Whether its unit begins with it."""
+    language: str = ""
+    """Of its text; "" where that cannot be told."""
 
     @cached_property
     def lower(self) -> str:
@@ -46,6 +49,25 @@ class Word:
         if self.surface[:1].isdigit():
             return number_value(self.surface)
         return cues.NUMBER_WORDS.get(self.lower, "")
+
+    @cached_property
+    def decides(self) -> tuple[bool, ...]:
+        """Which of the categories of cues.py it belongs to, in their order."""
+        return cues.categories_of(self.lower)
+
+    @cached_property
+    def cues(self) -> frozenset[str]:
+        """What it decides in its language, as words.toml says."""
+        return small_words.cues_of(self.lower, self.language)
+
+    @cached_property
+    def value(self) -> str:
+        """Its value in digits, where it stands for a number in its language; otherwise empty."""
+        return (
+            number_value(self.surface)
+            if self.surface[:1].isdigit()
+            else small_words.number_of(self.lower, self.language)
+        )
 
     @cached_property
     def is_name(self) -> bool:
@@ -81,6 +103,10 @@ class ReadText:
     units: Sequence[tuple[int, int]]
     """First and last character of each sentence or row; the first is the heading."""
 
+    @cached_property
+    def clauses(self) -> Clauses:
+        return Clauses(self.text, self.words)
+
     @property
     def size_bytes(self) -> int:
         """About what it takes in memory: the vectors, and the words with what is remembered of each."""
@@ -93,6 +119,7 @@ def read_text(text: str, heading: str, pieces_of: Pieces) -> tuple[list[Word], l
     whole, shift = joined(heading, text), len(joined(heading, ""))
     units = [(0, max(0, shift - 1)), *_unit_spans(text, shift)]
     chunks = list(re.finditer(r"\S+", whole))
+    language = small_words.language_of(text)
     pieces = pieces_of([chunk[0] for chunk in chunks])
     words: list[Word] = []
     owners: list[int] = []
@@ -108,7 +135,7 @@ def read_text(text: str, heading: str, pieces_of: Pieces) -> tuple[list[Word], l
             first = unit != last_unit
             last_unit = unit
             owners.extend([len(words)] * count)
-            words.append(Word(surface, chunk.start() + start, chunk.start() + end, unit, first))
+            words.append(Word(surface, chunk.start() + start, chunk.start() + end, unit, first, language))
     return words, owners, units
 
 
@@ -188,7 +215,9 @@ def concatenated(texts: Sequence[ReadText]) -> ReadText:
     shift = 0
     for each in texts:
         words += [
-            Word(word.surface, word.start + shift, word.end + shift, word.unit + len(units), word.is_first)
+            Word(
+                word.surface, word.start + shift, word.end + shift, word.unit + len(units), word.is_first, word.language
+            )
             for word in each.words
         ]
         units += [(start + shift, end + shift) for start, end in each.units]

@@ -1,9 +1,10 @@
-"""From features to a probability: the networks of judge.npz, the boosted trees and the calibration of judge.json, which
-scripts/judge/fit.py makes."""
+"""From features to a verdict: the networks of judge.npz, the boosted trees and the calibration of judge.json, which
+scripts/judge/fit.py makes, behind exact rules, which only lower what those say."""
 
 import json
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -12,27 +13,56 @@ from typing import Any
 import numpy as np
 
 from services.reranker.judging import cues
-from services.reranker.judging.features import FEATURES, compare
+from services.reranker.judging.features import ALIGNMENT, FEATURES, compare
+from services.reranker.judging.forest import Forest
 from services.reranker.judging.network import Weights
 from services.reranker.judging.reading import ReadText
+from services.reranker.judging.reasons import ceilings, shares_of_false, signals
+from services.reranker.judging.rules.table import RULES, Rule, rules_against
 
 MODEL_FILE = Path(__file__).with_name("judge.json")
 NETWORKS_FILE = Path(__file__).with_name("judge.npz")
-JUDGE = "alignment/2"
+JUDGE = "alignment/3"
 """Name of the judge in verdicts. It changes with the fitted model."""
+THRESHOLD = 0.5
+"""Probability from which on a claim counts as carried."""
 FITTED_ON = "multilingual-e5-small-q4-centred"
 """The embedding model whose vectors the judge was fitted on: it knows no others."""
 
 
-def judge(claim: ReadText, passage: ReadText) -> tuple[float, tuple[int, int]]:
-    """How likely the passage carries the claim, 0 to 1, and the span of the unit that decides."""
-    nowhere = passage.units[0][0], passage.units[0][0]
-    if says_own_action(claim.text):
-        return 0.0, nowhere
-    compared = compare(claim, passage, networks())
+@dataclass(frozen=True)
+class Judged:
+    """What is said of a claim. The three probabilities are calibrated on claims that were left out."""
+
+    probability: float
+    """That the passage carries it."""
+    span: tuple[int, int]
+    """Of the unit that decides."""
+    contradiction: float = 0.0
+    """That the passage says the opposite."""
+    partial: float = 0.0
+    """That the passage carries a part of it and not the rest."""
+    rules: tuple[str, ...] = ()
+    """Names of those that speak against it."""
+    without_rules: float = 0.0
+    """The probability that the passage carries it, but for the rules."""
+
+
+def judge(claim: ReadText, passage: ReadText, rules: Sequence[Rule] = RULES) -> Judged:
+    """What the passage says to the claim."""
+    nowhere = Judged(0.0, (passage.units[0][0], passage.units[0][0]))
+    compared = None if says_own_action(claim.text) else compare(claim, passage, networks())
     if compared is None:
-        return 0.0, nowhere
-    return probability_of(model(), compared.features), compared.span
+        return nowhere
+    worth = ceilings()
+    found = [rule for rule in rules_against(compared.alignment, rules) if worth[rule.name] < 1.0]
+    probability = probability_of(compared.features)
+    ruled = min([probability, *(worth[rule.name] for rule in found)])
+    by_name = dict(zip(FEATURES, compared.features, strict=True))
+    contradiction, partial = shares_of_false(found, signals(by_name, compared.features[len(ALIGNMENT) :]))
+    false = 1.0 - ruled
+    names = tuple(rule.name for rule in found)
+    return Judged(ruled, compared.span, false * contradiction, false * partial, names, probability)
 
 
 def says_own_action(claim: str) -> bool:
@@ -69,18 +99,15 @@ def networks() -> list[Weights]:
     return list(found.values())
 
 
-def probability_of(fitted: Mapping[str, Any], features: Sequence[float]) -> float:
+@cache
+def forest() -> Forest:
+    """The fitted trees, as they are asked."""
+    return Forest(model()["trees"])
+
+
+def probability_of(features: Sequence[float]) -> float:
     """Calibrated by Platt's method: a line through the trees' logits."""
-    logit = fitted["bias"] + sum(_leaf(tree, features) for tree in fitted["trees"])
+    fitted = model()
+    logit = fitted["bias"] + forest().total(features)
     slope, shift = fitted["calibration"]
     return 1.0 / (1.0 + math.exp(-max(-30.0, min(30.0, slope * logit + shift))))
-
-
-def _leaf(node: Any, features: Sequence[float]) -> float:
-    """A node is a number, or [feature, threshold, below or equal, above, whether an unknown value goes below]."""
-    while isinstance(node, list):
-        feature, threshold, below, above, unknown_below = node
-        value = features[feature]
-        goes_below = bool(unknown_below) if math.isnan(value) else value <= threshold
-        node = below if goes_below else above
-    return float(node)

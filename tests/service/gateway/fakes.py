@@ -353,6 +353,7 @@ class FakeMemory(memory_pb2_grpc.MemoryServiceServicer):
         judged = {"method": "extractive", "answer_confidence": 0.5, "answer_status": "uncertain"}
         answer = memory_pb2.Message(message_id="m2", role=memory_pb2.ROLE_ASSISTANT, text="A day.", at=AT, **judged)
         answer.support_status = "of a newer version"
+        answer.verification.sentences.add(sentence="A day.", verdict="contradicted")
         return memory_pb2.GetHistoryResponse(messages=[message, answer])
 
 

@@ -232,6 +232,8 @@ async def test_threads_are_made_listed_shown_renamed_and_removed(client: httpx.A
     assert (question["role"], question["method"], question["answer_status"]) == ("user", None, None)
     assert (answer["method"], answer["answer_confidence"], answer["answer_status"]) == ("extractive", 0.5, "uncertain")
     assert answer["support_status"] == "unknown"
+    assert question["verification"] is None
+    assert [each["verdict"] for each in answer["verification"]["sentences"]] == ["contradicted"]
     assert (await client.patch("/v1/threads/0123456789ab", json={"title": "Other"})).json()["title"] == "Other"
     assert (await client.delete("/v1/threads/0123456789ab")).status_code == 204
     assert (await client.get("/v1/threads/ffffffffffff")).json()["reason"] == "THREAD_NOT_FOUND"

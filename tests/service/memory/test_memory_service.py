@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from groundwork.memory.v1 import memory_pb2 as pb
 from groundwork.memory.v1 import memory_pb2_grpc
+from groundwork.orchestrator.v1 import orchestrator_pb2 as run_pb
 
 from kit.access.principal import Principal
 from kit.errors import AlreadyExists, InvalidArgument, NotFound
@@ -81,9 +82,12 @@ async def test_citations_of_a_message_come_back_as_they_were_sent(address: str) 
             answer_confidence=0.9,
             answer_status="likely",
         )
+        answer.verification.support_status = run_pb.SUPPORT_STATUS_PARTIAL
+        answer.verification.sentences.add(sentence="It takes 30 days.", verdict="contradicted", citations=[1], end=17)
         thread_id = await _thread_of(stub, answer)
         history = await stub.GetHistory(pb.GetHistoryRequest(thread_id=thread_id), timeout=60)
         assert list(history.messages[0].citations) == [citation]
+        assert history.messages[0].verification == answer.verification
         said = history.messages[0]
         assert (said.support_status, said.method, said.answer_status) == ("supported", "extractive", "likely")
         assert said.answer_confidence == 0.9

@@ -1,6 +1,7 @@
 """Threads in the memory service, as runs read and change them."""
 
 import asyncio
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -11,7 +12,17 @@ from groundwork.memory.v1 import memory_pb2_grpc as rpc
 from kit.testing.harness import open_test_channel, running_servicer
 from services.orchestrator.adapters.memory import MemoryThreads
 from services.orchestrator.errors import MemorySilent
-from services.orchestrator.log.events import Answer, AnswerStatus, Citation, RunMode, RunStatus, SupportStatus
+from services.orchestrator.log.events import (
+    Answer,
+    AnswerStatus,
+    Citation,
+    DecidingSpan,
+    RunMode,
+    RunStatus,
+    SentenceVerdict,
+    SupportStatus,
+    Verification,
+)
 from services.orchestrator.models import RunKey, RunRecord, RunRequest, Turn
 
 
@@ -63,6 +74,10 @@ async def test_turn_is_remembered_with_its_citations_at_the_time_of_the_question
     record = RunRecord(RunKey("acme", "r1"), "ann", request, RunStatus.RUNNING, asked_at)
     cited = [Citation(number, f"d{number}", "a.md", f"c{number}", 2, "x" * 60_000, 1, 5) for number in (1, 2, 3)]
     answer = Answer("Two weeks [1].", cited, SupportStatus.SUPPORTED, "model", None, 0.9, AnswerStatus.LIKELY)
+    verdict = SentenceVerdict(
+        "Two weeks.", "supported", (1,), 0.9, span=DecidingSpan("d1", "a.md", "c1", 1, 5, "x" * 4)
+    )
+    answer = replace(answer, verification=Verification((verdict,), 1.0, 1.0, SupportStatus.SUPPORTED))
     async with (
         running_servicer(rpc.add_MemoryServiceServicer_to_server, memory) as address,
         open_test_channel(address) as channel,
@@ -84,6 +99,7 @@ async def test_turn_is_remembered_with_its_citations_at_the_time_of_the_question
         (2, "d2", 2, 5),
         (3, "d3", 2, 5),
     ]
+    assert [(each.verdict, each.span.text) for each in said.verification.sentences] == [("supported", "xxxx")]
     assert [bool(each.text) for each in said.citations] == [True, True, False]  # the third does not fit any more
 
 

@@ -90,6 +90,10 @@ def test_a_message_of_a_thread_says_how_its_sources_carry_it(server: FakeServer,
     message = {"role": "assistant", "text": "30 days. [1]", "citations": [CITATION], "support_status": "partial"}
     server.on("GET", "/v1/threads/t1", lambda http: http.json({**THREAD, "messages": [message]}))
     assert groundwork("threads", "show", "t1").stderr == "  Some sentences were not found in their sources.\n"
+    verdict = {"sentence": "30 days.", "verdict": "not_found", "checked_by": None}
+    checked = message | {"verification": {"sentences": [verdict]}}
+    server.on("GET", "/v1/threads/t1", lambda http: http.json({**THREAD, "messages": [checked]}))
+    assert "30 days. (not found" in groundwork("threads", "show", "t1").stdout
     sure = {
         "support_status": "supported",
         "method": "extractive",

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from evals.claims.__main__ import main, misses, render
-from evals.claims.figures import Judged, calibration_error, figures
+from evals.claims.__main__ import main, misses, render, render_rules
+from evals.claims.figures import Judged, calibration_error, figures, without_rules
 from evals.claims.judges import judge_by_words
 from evals.claims.sets import LabelledClaim, is_fitted_on, load_sets
 from evals.errors import EvaluationError
@@ -101,3 +101,18 @@ def test_threshold_that_names_no_share_is_refused(capsys: pytest.CaptureFixture[
     with pytest.raises(SystemExit):
         main(["--fail-under", "written"])
     assert "SET=SHARE" in capsys.readouterr().err
+
+
+def test_ablation_takes_rules_away_from_the_verdicts() -> None:
+    both = Judged(claim("It.", is_true=False), 0.1, False, rules=("number", "denial"), passes_without_rules=True)
+    alone = Judged(claim("It.", is_true=True), 0.1, False, rules=("number",), passes_without_rules=True)
+    low = Judged(claim("It.", is_true=False), 0.1, False, rules=("number",))
+    assert [each.is_supported for each in without_rules([both, alone, low], ["number"])] == [False, True, False]
+    assert [each.is_supported for each in without_rules([both, alone, low], ["number", "denial"])] == [
+        True,
+        True,
+        False,
+    ]
+    report = render_rules({"written": [both, alone, low]})
+    assert "without denial" in report
+    assert render_rules({"written": [Judged(claim("It.", is_true=True), 0.9, True)]}) == ""

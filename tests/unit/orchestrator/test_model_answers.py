@@ -27,6 +27,7 @@ from services.orchestrator.log.screen import LONGEST_PIECE_CHARS, Screen
 from services.orchestrator.models import RunKey
 from services.orchestrator.steps.usage import Metered
 from services.orchestrator.verification.checking import AnswerCheck
+from services.orchestrator.verification.verdicts import Verify
 from tests.unit.kit.llm_fakes import Script, catalog, models_of, provider, says
 from tests.unit.orchestrator.fakes import EVIDENCE, FakeModel, FakeScorer, MemoryLog
 from tests.unit.orchestrator.test_verification import Scripted
@@ -73,6 +74,28 @@ async def test_written_text_stays_where_no_quote_likely_answers() -> None:
     asked = Question("How often is the tower painted?", (), EVIDENCE, 600, check=AnswerCheck([judge]))
     draft = await Drafter(FakeScorer(), Generator(FakeModel([WRONG]))).write(asked, journal)
     assert (draft.method, draft.support_status) == (MODEL, SupportStatus.PARTIAL)
+
+
+@pytest.mark.parametrize("said", ["Done: the note is kept. [1]", "I have kept the note."])
+async def test_answer_that_only_says_what_was_done_is_shown_and_marked_as_not_done(said: str) -> None:
+    journal, _ = await open_journal()
+    asked = Question("Keep a note that the tower is old.", (), EVIDENCE, 600, check=AnswerCheck([Scripted()]))
+    written = await Drafter(FakeScorer(), Generator(FakeModel([said]))).write(asked, journal)
+    judged = await Drafter(FakeScorer(), None).judge(said, asked, journal)
+    for draft in (written, judged):
+        assert (draft.method, draft.text) == (MODEL, said.removesuffix(" [1]"))
+        assert draft.support_status is SupportStatus.INSUFFICIENT
+        assert draft.verification is not None
+        (verdict,) = draft.verification.sentences
+        assert (verdict.is_action, verdict.verdict) == (True, "contradicted")
+
+
+async def test_answer_that_only_says_what_was_not_done_is_left_out_where_such_sentences_are() -> None:
+    journal, _ = await open_journal()
+    check = AnswerCheck([Scripted()], verify=Verify.REMOVE)
+    asked = Question("Keep a note of it.", (), EVIDENCE, 600, check=check)
+    draft = await Drafter(FakeScorer(), Generator(FakeModel(["Done: the note is kept. [1]"]))).write(asked, journal)
+    assert "note" not in draft.text
 
 
 @pytest.mark.parametrize("question", [QUESTION, "What makes visitors of the tower (16) happy?"])

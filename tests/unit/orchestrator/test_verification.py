@@ -219,6 +219,39 @@ async def test_finished_sentences_are_judged_while_the_answer_is_written() -> No
     assert judged.count("The tower was built in 1889.") == 1
 
 
+async def test_judge_that_takes_its_time_is_asked_for_several_sentences_while_the_answer_is_written() -> None:
+    log = MemoryLog()
+    journal = await Journal.open(KEY, log, lambda: datetime.now(UTC))
+    judge = Scripted(BUILT)
+    sentences = ["The tower was built in 1889. [1]", "It is blue. [1]", "It is round. [1]", "It is old. [1]"]
+    checking = Checking(AnswerCheck([judge]), "", EVIDENCE, journal)
+    async with checking.listening():
+        follower = aiter(journal.follow())
+        for count in range(1, 5):
+            checking.hear(" ".join(sentences[:count]))
+        said = [(await anext(follower)).payload for _ in range(3)]
+    assert [each.verdict.sentence for each in said if isinstance(each, ClaimChecked)] == [
+        "The tower was built in 1889.",
+        "It is blue.",
+        "It is round.",
+    ]
+    await checking.check(" ".join(sentences))
+    assert [[claim.text for claim in claims] for claims in judge.asked][:2] == [
+        ["The tower was built in 1889.", "It is blue.", "It is round."],
+        ["It is old."],
+    ]
+
+
+async def test_end_of_a_paragraph_is_judged_at_once() -> None:
+    journal = await Journal.open(KEY, MemoryLog(), lambda: datetime.now(UTC))
+    checking = Checking(AnswerCheck([Scripted(BUILT)]), "", EVIDENCE, journal)
+    async with checking.listening():
+        follower = aiter(journal.follow())
+        checking.hear("The tower was built in 1889. [1]\n\nIt is")
+        event = await anext(follower)
+    assert isinstance(event.payload, ClaimChecked)
+
+
 @pytest.mark.parametrize(
     ("claim", "is_similar"),
     [

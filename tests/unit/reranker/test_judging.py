@@ -91,7 +91,7 @@ def test_denials_are_counted_on_both_sides() -> None:
 def test_every_feature_is_fitted() -> None:
     assert tuple(model()["features"]) == FEATURES
     assert model()["words"] == FINGERPRINT, "the words that features look for have changed: run scripts/judge/fit.py"
-    assert 0.0 < probability_of(model(), [0.5] * len(FEATURES)) < 1.0
+    assert 0.0 < probability_of([0.5] * len(FEATURES)) < 1.0
 
 
 def test_model_that_was_fitted_for_other_features_or_networks_is_refused() -> None:

@@ -11,6 +11,7 @@ from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from groundwork.common.v1 import common_pb2 as _common_pb2
+from groundwork.orchestrator.v1 import orchestrator_pb2 as _orchestrator_pb2
 import builtins as _builtins
 import sys
 import typing as _typing
@@ -231,6 +232,7 @@ class Message(_message.Message):
     ANSWER_STATUS_FIELD_NUMBER: _builtins.int
     RUN_STATUS_FIELD_NUMBER: _builtins.int
     ARTEFACTS_FIELD_NUMBER: _builtins.int
+    VERIFICATION_FIELD_NUMBER: _builtins.int
     message_id: _builtins.str
     """Unique within the thread, chosen by the writer: the key that makes appending idempotent."""
     role: Global___Role.ValueType
@@ -265,6 +267,10 @@ class Message(_message.Message):
     def artefacts(self) -> _containers.RepeatedCompositeFieldContainer[Global___MessageArtefact]:
         """What the run has made besides the text, as its events have it. Removed with the text."""
 
+    @_builtins.property
+    def verification(self) -> _orchestrator_pb2.Verification:
+        """The verdict on each claim of the text. Removed with the text. Absent where nothing was judged, and of messages of an earlier version."""
+
     def __init__(
         self,
         *,
@@ -281,10 +287,11 @@ class Message(_message.Message):
         answer_status: _builtins.str = ...,
         run_status: _builtins.str = ...,
         artefacts: _abc.Iterable[Global___MessageArtefact] | None = ...,
+        verification: _orchestrator_pb2.Verification | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_answer_confidence", b"_answer_confidence", "answer_confidence", b"answer_confidence", "at", b"at"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_answer_confidence", b"_answer_confidence", "answer_confidence", b"answer_confidence", "at", b"at", "verification", b"verification"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_answer_confidence", b"_answer_confidence", "answer_confidence", b"answer_confidence", "answer_status", b"answer_status", "artefacts", b"artefacts", "at", b"at", "citations", b"citations", "forgotten", b"forgotten", "message_id", b"message_id", "method", b"method", "role", b"role", "run_id", b"run_id", "run_status", b"run_status", "support_status", b"support_status", "text", b"text"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_answer_confidence", b"_answer_confidence", "answer_confidence", b"answer_confidence", "answer_status", b"answer_status", "artefacts", b"artefacts", "at", b"at", "citations", b"citations", "forgotten", b"forgotten", "message_id", b"message_id", "method", b"method", "role", b"role", "run_id", b"run_id", "run_status", b"run_status", "support_status", b"support_status", "text", b"text", "verification", b"verification"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__answer_confidence: _TypeAlias = _typing.Literal["answer_confidence"]  # noqa: Y015
     _WhichOneofArgType__answer_confidence: _TypeAlias = _typing.Literal["_answer_confidence", b"_answer_confidence"]  # noqa: Y015

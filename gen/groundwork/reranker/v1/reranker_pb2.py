@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from groundwork.auth.v1 import auth_pb2 as groundwork_dot_auth_dot_v1_dot_auth__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n%groundwork/reranker/v1/reranker.proto\x12\x16groundwork.reranker.v1\x1a\x1dgroundwork/auth/v1/auth.proto\"y\n\x0c\x45mbedRequest\x12\r\n\x05texts\x18\x01 \x03(\t\x12/\n\x04kind\x18\x02 \x01(\x0e\x32!.groundwork.reranker.v1.EmbedKind\x12\x1a\n\x12keep_token_vectors\x18\x03 \x01(\x08\x12\r\n\x05model\x18\x04 \x01(\t\"X\n\rEmbedResponse\x12\x0f\n\x07vectors\x18\x01 \x01(\x0c\x12\x11\n\tdimension\x18\x02 \x01(\r\x12\r\n\x05model\x18\x03 \x01(\t\x12\x14\n\x0ctoken_counts\x18\x04 \x03(\r\"l\n\rRerankRequest\x12\x12\n\nquery_text\x18\x01 \x01(\t\x12\x10\n\x08passages\x18\x02 \x03(\t\x12\x1d\n\x15\x63\x61ndidates_are_ranked\x18\x03 \x01(\x08\x12\x16\n\x0e\x63ontent_hashes\x18\x04 \x03(\t\"/\n\x0eRerankResponse\x12\x0e\n\x06scores\x18\x01 \x03(\x02\x12\r\n\x05model\x18\x02 \x01(\t\"\x82\x01\n\x12JudgeClaimsRequest\x12\x37\n\x08passages\x18\x01 \x03(\x0b\x32%.groundwork.reranker.v1.JudgedPassage\x12\x33\n\x06\x63laims\x18\x02 \x03(\x0b\x32#.groundwork.reranker.v1.JudgedClaim\".\n\rJudgedPassage\x12\x0c\n\x04text\x18\x01 \x01(\t\x12\x0f\n\x07heading\x18\x02 \x01(\t\"-\n\x0bJudgedClaim\x12\x0c\n\x04text\x18\x01 \x01(\t\x12\x10\n\x08passages\x18\x02 \x03(\r\"\xd4\x01\n\x13JudgeClaimsResponse\x12\x36\n\x08verdicts\x18\x01 \x03(\x0b\x32$.groundwork.reranker.v1.ClaimVerdict\x12\r\n\x05judge\x18\x02 \x01(\t\x12\x10\n\x08measured\x18\x03 \x01(\x08\x12\x19\n\x0c\x66\x61lse_passed\x18\x04 \x01(\x01H\x00\x88\x01\x01\x12\x18\n\x0btrue_failed\x18\x05 \x01(\x01H\x01\x88\x01\x01\x12\x0e\n\x06\x63laims\x18\x06 \x01(\rB\x0f\n\r_false_passedB\x0e\n\x0c_true_failed\"g\n\x0c\x43laimVerdict\x12\x13\n\x0bprobability\x18\x01 \x01(\x01\x12\x0f\n\x07passage\x18\x02 \x01(\r\x12\r\n\x05start\x18\x03 \x01(\r\x12\x0b\n\x03\x65nd\x18\x04 \x01(\r\x12\x15\n\rcontradiction\x18\x05 \x01(\x01\",\n\x12\x46orgetTextsRequest\x12\x16\n\x0e\x63ontent_hashes\x18\x01 \x03(\t\"\x15\n\x13\x46orgetTextsResponse\"\x15\n\x13GetModelInfoRequest\"\xda\x01\n\x14GetModelInfoResponse\x12\x17\n\x0f\x65mbedding_model\x18\x01 \x01(\t\x12\x11\n\tdimension\x18\x02 \x01(\r\x12\x15\n\rwindow_tokens\x18\x03 \x01(\r\x12\x14\n\x0crerank_model\x18\x04 \x01(\t\x12\x0f\n\x07runtime\x18\x05 \x01(\t\x12\x16\n\x0ererank_runtime\x18\x06 \x01(\t\x12@\n\x10\x65mbedding_models\x18\x07 \x03(\x0b\x32&.groundwork.reranker.v1.EmbeddingModel\"Y\n\x0e\x45mbeddingModel\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x11\n\tdimension\x18\x02 \x01(\r\x12\x15\n\rwindow_tokens\x18\x03 \x01(\r\x12\x0f\n\x07runtime\x18\x04 \x01(\t\"\x15\n\x13GetTokenizerRequest\"[\n\x14GetTokenizerResponse\x12\x16\n\x0etokenizer_json\x18\x01 \x01(\x0c\x12\x0e\n\x06sha256\x18\x02 \x01(\t\x12\x1b\n\x13sentencepiece_model\x18\x03 \x01(\x0c*U\n\tEmbedKind\x12\x1a\n\x16\x45MBED_KIND_UNSPECIFIED\x10\x00\x12\x14\n\x10\x45MBED_KIND_QUERY\x10\x01\x12\x16\n\x12\x45MBED_KIND_PASSAGE\x10\x02\x32\x9c\x05\n\x0fRerankerService\x12]\n\x05\x45mbed\x12$.groundwork.reranker.v1.EmbedRequest\x1a%.groundwork.reranker.v1.EmbedResponse\"\x07\x90\x02\x01\x88\xb5\x18\x05\x12`\n\x06Rerank\x12%.groundwork.reranker.v1.RerankRequest\x1a&.groundwork.reranker.v1.RerankResponse\"\x07\x90\x02\x01\x88\xb5\x18\x05\x12o\n\x0bJudgeClaims\x12*.groundwork.reranker.v1.JudgeClaimsRequest\x1a+.groundwork.reranker.v1.JudgeClaimsResponse\"\x07\x90\x02\x01\x88\xb5\x18\x05\x12o\n\x0b\x46orgetTexts\x12*.groundwork.reranker.v1.ForgetTextsRequest\x1a+.groundwork.reranker.v1.ForgetTextsResponse\"\x07\x90\x02\x02\x88\xb5\x18\x05\x12r\n\x0cGetModelInfo\x12+.groundwork.reranker.v1.GetModelInfoRequest\x1a,.groundwork.reranker.v1.GetModelInfoResponse\"\x07\x90\x02\x01\x88\xb5\x18\x05\x12r\n\x0cGetTokenizer\x12+.groundwork.reranker.v1.GetTokenizerRequest\x1a,.groundwork.reranker.v1.GetTokenizerResponse\"\x07\x90\x02\x01\x88\xb5\x18\x05\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n%groundwork/reranker/v1/reranker.proto\x12\x16groundwork.reranker.v1\x1a\x1dgroundwork/auth/v1/auth.proto\"y\n\x0c\x45mbedRequest\x12\r\n\x05texts\x18\x01 \x03(\t\x12/\n\x04kind\x18\x02 \x01(\x0e\x32!.groundwork.reranker.v1.EmbedKind\x12\x1a\n\x12keep_token_vectors\x18\x03 \x01(\x08\x12\r\n\x05model\x18\x04 \x01(\t\"X\n\rEmbedResponse\x12\x0f\n\x07vectors\x18\x01 \x01(\x0c\x12\x11\n\tdimension\x18\x02 \x01(\r\x12\r\n\x05model\x18\x03 \x01(\t\x12\x14\n\x0ctoken_counts\x18\x04 \x03(\r\"l\n\rRerankRequest\x12\x12\n\nquery_text\x18\x01 \x01(\t\x12\x10\n\x08passages\x18\x02 \x03(\t\x12\x1d\n\x15\x63\x61ndidates_are_ranked\x18\x03 \x01(\x08\x12\x16\n\x0e\x63ontent_hashes\x18\x04 \x03(\t\"/\n\x0eRerankResponse\x12\x0e\n\x06scores\x18\x01 \x03(\x02\x12\r\n\x05model\x18\x02 \x01(\t\"\x82\x01\n\x12JudgeClaimsRequest\x12\x37\n\x08passages\x18\x01 \x03(\x0b\x32%.groundwork.reranker.v1.JudgedPassage\x12\x33\n\x06\x63laims\x18\x02 \x03(\x0b\x32#.groundwork.reranker.v1.JudgedClaim\".\n\rJudgedPassage\x12\x0c\n\x04text\x18\x01 \x01(\t\x12\x0f\n\x07heading\x18\x02 \x01(\t\"-\n\x0bJudgedClaim\x12\x0c\n\x04text\x18\x01 \x01(\t\x12\x10\n\x08passages\x18\x02 \x03(\r\"\xe7\x01\n\x13JudgeClaimsResponse\x12\x36\n\x08verdicts\x18\x01 \x03(\x0b\x32$.groundwork.reranker.v1.ClaimVerdict\x12\r\n\x05judge\x18\x02 \x01(\t\x12\x10\n\x08measured\x18\x03 \x01(\x08\x12\x19\n\x0c\x66\x61lse_passed\x18\x04 \x01(\x01H\x00\x88\x01\x01\x12\x18\n\x0btrue_failed\x18\x05 \x01(\x01H\x01\x88\x01\x01\x12\x0e\n\x06\x63laims\x18\x06 \x01(\r\x12\x11\n\tthreshold\x18\x07 \x01(\x01\x42\x0f\n\r_false_passedB\x0e\n\x0c_true_failed\"\xaa\x01\n\x0c\x43laimVerdict\x12\x13\n\x0bprobability\x18\x01 \x01(\x01\x12\x0f\n\x07passage\x18\x02 \x01(\r\x12\r\n\x05start\x18\x03 \x01(\r\x12\x0b\n\x03\x65nd\x18\x04 \x01(\r\x12\x15\n\rcontradiction\x18\x05 \x01(\x01\x12\x0f\n\x07partial\x18\x06 \x01(\x01\x12\r\n\x05rules\x18\x07 \x03(\t\x12!\n\x19probability_without_rules\x18\x08 \x01(\x01\",\n\x12\x46orgetTextsRequest\x12\x16\n\x0e\x63ontent_hashes\x18\x01 \x03(\t\"\x15\n\x13\x46orgetTextsResponse\"\x15\n\x13GetModelInfoRequest\"\xda\x01\n\x14GetModelInfoResponse\x12\x17\n\x0f\x65mbedding_model\x18\x01 \x01(\t\x12\x11\n\tdimension\x18\x02 \x01(\r\x12\x15\n\rwindow_tokens\x18\x03 \x01(\r\x12\x14\n\x0crerank_model\x18\x04 \x01(\t\x12\x0f\n\x07runtime\x18\x05 \x01(\t\x12\x16\n\x0ererank_runtime\x18\x06 \x01(\t\x12@\n\x10\x65mbedding_models\x18\x07 \x03(\x0b\x32&.groundwork.reranker.v1.EmbeddingModel\"Y\n\x0e\x45mbeddingModel\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x11\n\tdimension\x18\x02 \x01(\r\x12\x15\n\rwindow_tokens\x18\x03 \x01(\r\x12\x0f\n\x07runtime\x18\x04 \x01(\t\"\x15\n\x13GetTokenizerRequest\"[\n\x14GetTokenizerResponse\x12\x16\n\x0etokenizer_json\x18\x01 \x01(\x0c\x12\x0e\n\x06sha256\x18\x02 \x01(\t\x12\x1b\n\x13sentencepiece_model\x18\x03 \x01(\x0c*U\n\tEmbedKind\x12\x1a\n\x16\x45MBED_KIND_UNSPECIFIED\x10\x00\x12\x14\n\x10\x45MBED_KIND_QUERY\x10\x01\x12\x16\n\x12\x45MBED_KIND_PASSAGE\x10\x02\x32\x9c\x05\n\x0fRerankerService\x12]\n\x05\x45mbed\x12$.groundwork.reranker.v1.EmbedRequest\x1a%.groundwork.reranker.v1.EmbedResponse\"\x07\x90\x02\x01\x88\xb5\x18\x05\x12`\n\x06Rerank\x12%.groundwork.reranker.v1.RerankRequest\x1a&.groundwork.reranker.v1.RerankResponse\"\x07\x90\x02\x01\x88\xb5\x18\x05\x12o\n\x0bJudgeClaims\x12*.groundwork.reranker.v1.JudgeClaimsRequest\x1a+.groundwork.reranker.v1.JudgeClaimsResponse\"\x07\x90\x02\x01\x88\xb5\x18\x05\x12o\n\x0b\x46orgetTexts\x12*.groundwork.reranker.v1.ForgetTextsRequest\x1a+.groundwork.reranker.v1.ForgetTextsResponse\"\x07\x90\x02\x02\x88\xb5\x18\x05\x12r\n\x0cGetModelInfo\x12+.groundwork.reranker.v1.GetModelInfoRequest\x1a,.groundwork.reranker.v1.GetModelInfoResponse\"\x07\x90\x02\x01\x88\xb5\x18\x05\x12r\n\x0cGetTokenizer\x12+.groundwork.reranker.v1.GetTokenizerRequest\x1a,.groundwork.reranker.v1.GetTokenizerResponse\"\x07\x90\x02\x01\x88\xb5\x18\x05\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -44,8 +44,8 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_RERANKERSERVICE'].methods_by_name['GetModelInfo']._serialized_options = b'\220\002\001\210\265\030\005'
   _globals['_RERANKERSERVICE'].methods_by_name['GetTokenizer']._loaded_options = None
   _globals['_RERANKERSERVICE'].methods_by_name['GetTokenizer']._serialized_options = b'\220\002\001\210\265\030\005'
-  _globals['_EMBEDKIND']._serialized_start=1536
-  _globals['_EMBEDKIND']._serialized_end=1621
+  _globals['_EMBEDKIND']._serialized_start=1623
+  _globals['_EMBEDKIND']._serialized_end=1708
   _globals['_EMBEDREQUEST']._serialized_start=96
   _globals['_EMBEDREQUEST']._serialized_end=217
   _globals['_EMBEDRESPONSE']._serialized_start=219
@@ -61,23 +61,23 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_JUDGEDCLAIM']._serialized_start=649
   _globals['_JUDGEDCLAIM']._serialized_end=694
   _globals['_JUDGECLAIMSRESPONSE']._serialized_start=697
-  _globals['_JUDGECLAIMSRESPONSE']._serialized_end=909
-  _globals['_CLAIMVERDICT']._serialized_start=911
-  _globals['_CLAIMVERDICT']._serialized_end=1014
-  _globals['_FORGETTEXTSREQUEST']._serialized_start=1016
-  _globals['_FORGETTEXTSREQUEST']._serialized_end=1060
-  _globals['_FORGETTEXTSRESPONSE']._serialized_start=1062
-  _globals['_FORGETTEXTSRESPONSE']._serialized_end=1083
-  _globals['_GETMODELINFOREQUEST']._serialized_start=1085
-  _globals['_GETMODELINFOREQUEST']._serialized_end=1106
-  _globals['_GETMODELINFORESPONSE']._serialized_start=1109
-  _globals['_GETMODELINFORESPONSE']._serialized_end=1327
-  _globals['_EMBEDDINGMODEL']._serialized_start=1329
-  _globals['_EMBEDDINGMODEL']._serialized_end=1418
-  _globals['_GETTOKENIZERREQUEST']._serialized_start=1420
-  _globals['_GETTOKENIZERREQUEST']._serialized_end=1441
-  _globals['_GETTOKENIZERRESPONSE']._serialized_start=1443
-  _globals['_GETTOKENIZERRESPONSE']._serialized_end=1534
-  _globals['_RERANKERSERVICE']._serialized_start=1624
-  _globals['_RERANKERSERVICE']._serialized_end=2292
+  _globals['_JUDGECLAIMSRESPONSE']._serialized_end=928
+  _globals['_CLAIMVERDICT']._serialized_start=931
+  _globals['_CLAIMVERDICT']._serialized_end=1101
+  _globals['_FORGETTEXTSREQUEST']._serialized_start=1103
+  _globals['_FORGETTEXTSREQUEST']._serialized_end=1147
+  _globals['_FORGETTEXTSRESPONSE']._serialized_start=1149
+  _globals['_FORGETTEXTSRESPONSE']._serialized_end=1170
+  _globals['_GETMODELINFOREQUEST']._serialized_start=1172
+  _globals['_GETMODELINFOREQUEST']._serialized_end=1193
+  _globals['_GETMODELINFORESPONSE']._serialized_start=1196
+  _globals['_GETMODELINFORESPONSE']._serialized_end=1414
+  _globals['_EMBEDDINGMODEL']._serialized_start=1416
+  _globals['_EMBEDDINGMODEL']._serialized_end=1505
+  _globals['_GETTOKENIZERREQUEST']._serialized_start=1507
+  _globals['_GETTOKENIZERREQUEST']._serialized_end=1528
+  _globals['_GETTOKENIZERRESPONSE']._serialized_start=1530
+  _globals['_GETTOKENIZERRESPONSE']._serialized_end=1621
+  _globals['_RERANKERSERVICE']._serialized_start=1711
+  _globals['_RERANKERSERVICE']._serialized_end=2379
 # @@protoc_insertion_point(module_scope)

@@ -287,6 +287,7 @@ class JudgeClaimsResponse(_message.Message):
     FALSE_PASSED_FIELD_NUMBER: _builtins.int
     TRUE_FAILED_FIELD_NUMBER: _builtins.int
     CLAIMS_FIELD_NUMBER: _builtins.int
+    THRESHOLD_FIELD_NUMBER: _builtins.int
     judge: _builtins.str
     """Name of the judge: figures are published for each."""
     measured: _builtins.bool
@@ -297,6 +298,8 @@ class JudgeClaimsResponse(_message.Message):
     """Share of true claims that do not pass."""
     claims: _builtins.int
     """Labelled claims that it was measured on; 0 where it was not."""
+    threshold: _builtins.float
+    """Probability from which on a claim counts as carried: chosen on claims that were left out. 0 is 0.5, of an earlier version."""
     @_builtins.property
     def verdicts(self) -> _containers.RepeatedCompositeFieldContainer[Global___ClaimVerdict]:
         """One for each claim."""
@@ -310,10 +313,11 @@ class JudgeClaimsResponse(_message.Message):
         false_passed: _builtins.float | None = ...,
         true_failed: _builtins.float | None = ...,
         claims: _builtins.int = ...,
+        threshold: _builtins.float = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_false_passed", b"_false_passed", "_true_failed", b"_true_failed", "false_passed", b"false_passed", "true_failed", b"true_failed"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_false_passed", b"_false_passed", "_true_failed", b"_true_failed", "claims", b"claims", "false_passed", b"false_passed", "judge", b"judge", "measured", b"measured", "true_failed", b"true_failed", "verdicts", b"verdicts"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_false_passed", b"_false_passed", "_true_failed", b"_true_failed", "claims", b"claims", "false_passed", b"false_passed", "judge", b"judge", "measured", b"measured", "threshold", b"threshold", "true_failed", b"true_failed", "verdicts", b"verdicts"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__false_passed: _TypeAlias = _typing.Literal["false_passed"]  # noqa: Y015
     _WhichOneofArgType__false_passed: _TypeAlias = _typing.Literal["_false_passed", b"_false_passed"]  # noqa: Y015
@@ -337,6 +341,9 @@ class ClaimVerdict(_message.Message):
     START_FIELD_NUMBER: _builtins.int
     END_FIELD_NUMBER: _builtins.int
     CONTRADICTION_FIELD_NUMBER: _builtins.int
+    PARTIAL_FIELD_NUMBER: _builtins.int
+    RULES_FIELD_NUMBER: _builtins.int
+    PROBABILITY_WITHOUT_RULES_FIELD_NUMBER: _builtins.int
     probability: _builtins.float
     """How likely the passages carry the claim, 0 to 1. Calibrated on held-out claims."""
     passage: _builtins.int
@@ -347,6 +354,14 @@ class ClaimVerdict(_message.Message):
     """One past its last character. Equal to `start` where the heading decides, or nothing does."""
     contradiction: _builtins.float
     """How likely the passages say the opposite, 0 to 1; 0 where the judge cannot tell."""
+    partial: _builtins.float
+    """How likely the passages carry a part of the claim and not the rest, 0 to 1; 0 where the judge cannot tell."""
+    probability_without_rules: _builtins.float
+    """`probability` without the rules."""
+    @_builtins.property
+    def rules(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Names of the exact rules that speak against the claim ("number", "denial", "roles" …). They have lowered `probability`."""
+
     def __init__(
         self,
         *,
@@ -355,10 +370,13 @@ class ClaimVerdict(_message.Message):
         start: _builtins.int = ...,
         end: _builtins.int = ...,
         contradiction: _builtins.float = ...,
+        partial: _builtins.float = ...,
+        rules: _abc.Iterable[_builtins.str] | None = ...,
+        probability_without_rules: _builtins.float = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["contradiction", b"contradiction", "end", b"end", "passage", b"passage", "probability", b"probability", "start", b"start"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["contradiction", b"contradiction", "end", b"end", "partial", b"partial", "passage", b"passage", "probability", b"probability", "probability_without_rules", b"probability_without_rules", "rules", b"rules", "start", b"start"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
