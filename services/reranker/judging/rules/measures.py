@@ -23,8 +23,8 @@ def measure_of(words: Sequence[Word], position: int) -> str:
     for word in words[position + 1 : position + 1 + _REACH]:
         if word.unit != unit or word.value:
             break
-        if measure := _by_word(word.language).get(word.lower.rstrip(".")):
-            return measure
+        if found := _by_word(word.language).get(word.lower.rstrip(".")):
+            return found
     return ""
 
 

@@ -56,7 +56,8 @@ class Pair:
     @property
     def best(self) -> Float32:
         """How near each word of the claim is to the word that stands for it."""
-        return self.alignment.best
+        best: Float32 = self.alignment.best
+        return best
 
     @property
     def exact(self) -> Flags:
