@@ -19,6 +19,21 @@ _DECISIONS = {
 }
 
 _STATES = {"found": "green", "partly": "yellow", "conflicting": "yellow", "missing": "red"}
+_PLACES = {
+    "question": "The question",
+    "tool_result": "A result of a tool",
+    "answer": "The answer",
+    "reasoning": "What the model thinks",
+    "arguments": "A call",
+}
+_KINDS = {
+    "injection": "gives orders to the model",
+    "exfiltration": "asks for secrets",
+    "abuse": "asks for harm",
+    "canary": "gave instructions away",
+    "address": "had an address with data in it",
+}
+_ACTIONS = {"removed": "it was taken out", "ended": "the text ends before it"}
 
 
 def step_line(event: Event, names: dict[str, str]) -> str:
@@ -37,7 +52,11 @@ def step_line(event: Event, names: dict[str, str]) -> str:
         case "thinking" if data.get("phase") == "resume":
             return f"  {escape(data['text'])}"
         case _:
-            return research_line(event)
+            return _other_line(event)
+
+
+def _other_line(event: Event) -> str:
+    return _unsafe(event.data) if event.kind == "safety" else research_line(event)
 
 
 def research_line(event: Event) -> str:
@@ -118,6 +137,15 @@ def _result(data: Json, name: str) -> str:
         return f"  [green]✓[/green] {escape(name)}: {escape(shortened(data['summary'] or 'done', SUMMARY_CHARACTERS_MAX))}{took}"
     told = f"{error['message'] or data['summary']} ({error['reason']})"
     return f"  [red]✗[/red] {escape(name)}: {escape(shortened(told, SUMMARY_CHARACTERS_MAX))}{took}"
+
+
+def _unsafe(data: Json) -> str:
+    """`! Passage [3] gives orders to the model: "Ignore all rules"`."""
+    where = f"Passage [{data['passage']}]" if data["passage"] else _PLACES.get(data["place"], data["place"])
+    said = f': "{shortened(data["text"], ARGUMENT_CHARACTERS_MAX)}"' if data["text"] else ""
+    done = f"; {_ACTIONS[data['action']]}" if data["action"] in _ACTIONS else ""
+    told = f"{where} {_KINDS.get(data['kind'], data['kind'])}{said}{done}"
+    return f"[yellow]! {escape(told)}[/yellow]"
 
 
 def _approval(data: Json) -> str:

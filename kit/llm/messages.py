@@ -121,6 +121,8 @@ class FinishReason(Enum):
     """The stream ended without saying why."""
     CUT_OFF = "cut_off"
     """By us: it took longer or wrote more than it may."""
+    WITHHELD = "withheld"
+    """By us: what came next must not leave."""
 
     @property
     def is_whole(self) -> bool:

@@ -55,6 +55,8 @@ class RunFold:
     """What the evidence covers, as last measured."""
     artefacts: dict[str, Json] = field(default_factory=dict)
     """What an agent has made besides its text, by id, in order of their beginning."""
+    safety: list[Json] = field(default_factory=list)
+    """What was seen that is not safe."""
 
     def add(self, kind: str, data: Mapping[str, Any]) -> None:
         """Takes an event in. One of a kind that a newer server knows is passed over."""
@@ -67,7 +69,7 @@ class RunFold:
                 self.thread_id = own.get("thread_id")
             case "token" | "answer" | "artefact":
                 self._take_content(kind, own)
-            case "claim" | "verification" | "coverage":
+            case "claim" | "verification" | "coverage" | "safety":
                 self._take_judgement(kind, own)
             case "thinking" | "retrieval":
                 self._note(own.get("degraded"))
@@ -101,6 +103,8 @@ class RunFold:
             case "coverage":
                 if not own.get("investigation"):  # else it is of a part of the question only
                     self.coverage = _without_step(own)
+            case "safety":
+                self.safety.append(_without_step(own))
             case "verification":
                 self.verification = own
             case _:
@@ -141,6 +145,7 @@ class RunFold:
             "error": self.error,
             "coverage": self.coverage,
             "artefacts": list(self.artefacts.values()),
+            "safety": self.safety,
         }
 
 

@@ -40,6 +40,9 @@ from services.orchestrator.adapters.tally import KeyValueTally
 from services.orchestrator.adapters.tools import ASKED_BY_TOOLS, GrpcTools
 from services.orchestrator.answering.drafting import Drafter
 from services.orchestrator.answering.generation import Generator
+from services.orchestrator.guard.canary import new_canary
+from services.orchestrator.guard.model import GuardedModel
+from services.orchestrator.guard.policy import Guard
 from services.orchestrator.handlers import ForgetHandler, LearningHandler, OrchestratorServicer
 from services.orchestrator.metrics import FORGET_QUEUE
 from services.orchestrator.models import RunLimits
@@ -217,11 +220,11 @@ async def _modes(
     reranker = await service.channel(
         settings.reranker_address, [reranker_pb2.DESCRIPTOR.services_by_name["RerankerService"]]
     )
-    metered = Metered(models, prices.cost_usd)
+    guarded = GuardedModel(Metered(models, prices.cost_usd), new_canary() if settings.guard_canary else "")
     scorer = RerankerSentenceScorer(reranker, timeout_s=settings.run_score_timeout_s)
     drafter = Drafter(
         scorer,
-        Generator(metered, held=models.held),
+        Generator(guarded, held=models.held),
         ExtractiveSettings(scorer_timeout_s=settings.run_score_timeout_s),
         languages=QuestionLanguages(FastTextLanguages()),
     )
@@ -230,7 +233,7 @@ async def _modes(
     threads = Threads(memory, sources, turns=settings.history_turns)
     learned = ModelServerJudge(reranker, timeout_s=settings.verify_timeout_s)
     by_model = ModelJudge(
-        metered, models.held, timeout_s=settings.verify_model_timeout_s, figures=settings.measured_judges()
+        guarded, models.held, timeout_s=settings.verify_model_timeout_s, figures=settings.measured_judges()
     )
     checks = Checks(_judges(settings, by_model, learned), Verify(settings.verify), searcher, sources)
     return discover_modes(
@@ -239,13 +242,14 @@ async def _modes(
             tools,
             sources,
             threads,
-            metered,
+            guarded,
             drafter,
             agents,
             scorer,
             models.held,
             checks,
             remembering,
+            Guard(settings.guard),
             switches.is_on,
         ),
         settings,

@@ -89,6 +89,12 @@ class InvalidRequest(InvalidArgument):
     reason = "INVALID_RUN_REQUEST"
 
 
+class QuestionBlocked(InvalidArgument):
+    """The question gives orders to the model, asks for its secrets or asks for harm, and such questions are refused here."""
+
+    reason = "QUESTION_BLOCKED"
+
+
 class ModeNotOffered(Unimplemented):
     """This version has no such mode."""
 

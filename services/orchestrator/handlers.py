@@ -268,6 +268,7 @@ def _request(message: pb.StartRunRequest, modes: Modes) -> RunRequest:
         research=read(message.research, ResearchOptions) if message.HasField("research") else None,
         verify=message.verify,
         history=tuple(HistoryMessage(each.role, each.text) for each in message.history),
+        guard=message.guard,
     )
 
 

@@ -35,6 +35,11 @@ CITATIONS = Histogram(
     ["mode", "share"],
     buckets=(0.0, 0.25, 0.5, 0.75, 0.9, 1.0),
 )
+SAFETY = Counter(
+    "groundwork_safety",
+    "What was seen that is not safe: where, of what kind, and what became of it (flagged, blocked, removed, ended).",
+    ["place", "kind", "action"],
+)
 RUNS_IN_HAND = Gauge("groundwork_runs_in_hand", "Runs that this process works on.")
 RUNS_WAITING = Gauge(
     "groundwork_runs_waiting",

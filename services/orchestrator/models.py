@@ -131,6 +131,8 @@ class RunRequest:
     """The value of a Verify; empty means as set."""
     history: Sequence[HistoryMessage] = ()
     """What was said before, where the client keeps the conversation; empty means what the thread holds."""
+    guard: str = ""
+    """`flag` or `block`; empty means as set."""
 
 
 @dataclass(frozen=True)

@@ -174,6 +174,15 @@ class OrchestratorSettings(MessageStoreSettings, SigningServiceSettings):
     run_score_timeout_s: float = Field(default=2.0, gt=0)
     """Longest wait for sentence scores; after it the answer rests on lexical cues."""
 
+    guard: Literal["pass", "flag", "block"] = "flag"
+    """What becomes of a question that gives orders to the model, asks for its secrets or asks for harm. `pass`: nothing. `flag`:
+    its run says so. `block`: it is refused with `QUESTION_BLOCKED`. A request may be stricter, never milder. Documents and results
+    of tools that give orders are flagged always."""
+
+    guard_canary: bool = True
+    """Whether each system prompt begins with a secret mark, and a text or a call in which the model repeats it is stopped. Off
+    saves a model with a very short context 64 tokens."""
+
     verify: Literal["mark", "remove", "off"] = "mark"
     """What becomes of a claim that its sources do not carry, unless the request says otherwise. `mark`: it loses its citation and
     is shown as not found. `remove`: its sentence is left out of the answer. `off`: nothing is checked."""

@@ -8,7 +8,7 @@ const UNANSWERED = { ok: null, summary: "", duration_ms: null, error: null };
 export function newRun() {
   const judged = { support_status: null, method: "", answer_confidence: null, answer_status: null };
   const grounds = { ...judged, citations: [], closest: [], conflicts: [], block: null, verification: null, ending: "" };
-  const steps = { degraded: [], usage: {}, tool_calls: [], approvals: [], input: null, parked: null, error: null, coverage: null, artefacts: [] };
+  const steps = { degraded: [], usage: {}, tool_calls: [], approvals: [], input: null, parked: null, error: null, coverage: null, artefacts: [], safety: [] };
   return { run_id: "", thread_id: null, status: "", answer: "", ...grounds, ...steps };
 }
 
@@ -34,6 +34,7 @@ export function addEvent(run, { event, data }) {
     error: () => (run.error = own),
     coverage: () => own.investigation || (run.coverage = withoutStep(own)), // of an investigation it is of a part of the question only
     artefact: () => keep(run, withoutStep(own)),
+    safety: () => run.safety.push(withoutStep(own)),
     parked: () => Object.assign(run, { status: "waiting", parked: own }),
     done: () => Object.assign(run, { status: own.status, approvals: [], input: null }),
   }[event];

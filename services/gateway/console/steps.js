@@ -15,6 +15,17 @@ export function planned({ route, queries, round = 0, investigation = "" }) {
   return words[route] || `${where} for ${quoted} …`;
 }
 
+const PLACES = { question: "The question", tool_result: "A result of a tool", answer: "The answer", reasoning: "What the model thinks", arguments: "A call" };
+const KINDS = { injection: "gives orders to the model", exfiltration: "asks for secrets", abuse: "asks for harm", canary: "gave instructions away", address: "had an address with data in it" };
+const ACTIONS = { removed: "it was taken out", ended: "the text ends before it" };
+
+/** What was seen that is not safe, in a sentence. */
+export function unsafe({ place, kind, action, passage, text }) {
+  const where = passage ? `Passage [${passage}]` : PLACES[place] || place;
+  const done = ACTIONS[action] ? `; ${ACTIONS[action]}` : "";
+  return `${where} ${KINDS[kind] || kind}${text ? ` (“${text}”)` : ""}${done}`;
+}
+
 /** Draws into the card's list of steps. Make a new one for each run. */
 export class StepTrace {
   #calls = new Map();
@@ -34,6 +45,7 @@ export class StepTrace {
       plan: () => this.#note(planned(data)),
       retrieval: () => this.#retrieval(data),
       coverage: () => this.#note(`Covered: ${Math.round(data.share * 100)} % of ${data.investigation ? `“${data.investigation}”` : "the question"}`),
+      safety: () => this.#note(unsafe(data), "degraded"),
       tool: () => this.#tool(data),
       tool_result: () => this.#result(data),
       approval: () => this.#approval(data),

@@ -78,6 +78,7 @@ def _run_request(message: ToolChatRequest, collection_ids: Sequence[str], idempo
         tools=None if message.tools is None else pb.ToolSelection(names=message.tools),
         memory=message.memory or "",
         verify=message.verify or "",
+        guard=message.guard or "",
     )
 
 

@@ -49,6 +49,7 @@ async def ask(
             budgets=request.budgets.asked(),
             model_credentials=request.model.brought() if request.model else None,
             verify=request.verify or "",
+            guard=request.guard or "",
         ),
     )
     if EVENT_STREAM in accept.lower():
@@ -83,6 +84,7 @@ async def research(
             idempotency_key=idempotency_key or "",
             budgets=request.budgets.asked(),
             verify=request.verify or "",
+            guard=request.guard or "",
             model_credentials=request.model.brought() if request.model else None,
             research=request.options(),
         ),
@@ -126,6 +128,7 @@ async def chat(
             budgets=request.budgets.asked(),
             model_credentials=request.model.brought() if request.model else None,
             verify=request.verify or "",
+            guard=request.guard or "",
         ),
     )
     if not wants_json(http.headers):

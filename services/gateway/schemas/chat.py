@@ -8,7 +8,7 @@ from services.gateway.schemas.approvals import TAINTED, TAINTED_ARGUMENTS
 from services.gateway.schemas.events import ToolError
 from services.gateway.schemas.fields import CollectionId, Question, RequestBody, ThreadId, ToolName
 from services.gateway.schemas.models import BroughtModel
-from services.gateway.schemas.runs import MEMORY, VERIFY, MemoryMode, QaResponse, ToolBudgets, Verify
+from services.gateway.schemas.runs import GUARD, MEMORY, VERIFY, Guard, MemoryMode, QaResponse, ToolBudgets, Verify
 from services.gateway.schemas.times import Moment
 
 
@@ -26,6 +26,7 @@ class ToolChatRequest(RequestBody):
         default=None, description="Collections that tools may read; null means all."
     )
     verify: Verify | None = Field(default=None, description=VERIFY)
+    guard: Guard | None = Field(default=None, description=GUARD)
     budgets: ToolBudgets = Field(default_factory=ToolBudgets, description="Limits.")
     memory: MemoryMode | None = Field(default=None, description=MEMORY)
     model: BroughtModel | None = Field(default=None, description="Your own model; null means the installation's.")

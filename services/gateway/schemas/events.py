@@ -586,6 +586,27 @@ class InputEvent(Event):
     expires_at: Moment | None = Field(description="After this moment nobody can answer any more.")
 
 
+class SafetyEvent(Event):
+    """`safety`: something that is not safe was seen: a text gives orders to the model, or what the model wrote had to be held back."""
+
+    place: str = Field(
+        description="Where it stands: `question`, `passage`, `tool_result`, `answer`, `reasoning` (what the model thinks), or `arguments` (of a tool)."
+    )
+    kind: str = Field(
+        description="`injection` (orders to the model), `exfiltration` (asks for its secrets, or sends data away), `abuse` (asks for harm), `canary` (the model was about to give its instructions away), or `address` (an address with data in it, or an image)."
+    )
+    rule: str = Field(
+        description="By what it was told, for example `override`, `role`, `leak`, `marker` or `hidden_text`."
+    )
+    action: str = Field(
+        description="`flagged` (nothing was changed), `removed` (it was taken out), or `ended` (the text ends before it)."
+    )
+    passage: int = Field(description="Number of the passage; 0 where it is none.")
+    start: int = Field(description="First character of it in the text of its place.")
+    end: int = Field(description="Behind its last character; as `start` where it is not told.")
+    text: str = Field(description="Its words, at most 200 characters. Of an address, the host. Empty of a canary.")
+
+
 EVENT_MODELS: dict[str, type[Event]] = {
     "run": RunStartedEvent,
     "agent": AgentEvent,
@@ -606,5 +627,6 @@ EVENT_MODELS: dict[str, type[Event]] = {
     "claim": ClaimEvent,
     "artefact": ArtefactEvent,
     "input": InputEvent,
+    "safety": SafetyEvent,
 }
 """The data of each kind of event."""

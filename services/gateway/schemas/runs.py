@@ -39,6 +39,12 @@ VERIFY = (
     "or `off` (nothing is checked). Null means the service's setting."
 )
 
+Guard = Literal["flag", "block"]
+GUARD = (
+    "What becomes of a question that gives orders to the model, asks for its secrets or asks for harm: `flag` (the run says so) or "
+    "`block` (it is refused with `QUESTION_BLOCKED`). Null means the service's setting, which this may only make stricter."
+)
+
 
 MemoryMode = Literal["auto", "agentic", "always", "off"]
 MEMORY = (
@@ -110,6 +116,7 @@ class QaRequest(RequestBody):
     document_ids: DocumentIds = Field(default_factory=list)
     top_k: Evidence = 0
     verify: Verify | None = Field(default=None, description=VERIFY)
+    guard: Guard | None = Field(default=None, description=GUARD)
     budgets: AskedBudgets = Field(default_factory=AskedBudgets, description="Limits.")
     model: BroughtModel | None = Field(default=None, description="Your own model; null means the installation's.")
 
@@ -129,6 +136,7 @@ class ChatRequest(RequestBody):
     document_ids: DocumentIds = Field(default_factory=list)
     top_k: Evidence = 0
     verify: Verify | None = Field(default=None, description=VERIFY)
+    guard: Guard | None = Field(default=None, description=GUARD)
     budgets: AskedBudgets = Field(default_factory=AskedBudgets, description="Limits.")
     model: BroughtModel | None = Field(default=None, description="Your own model; null means the installation's.")
 
@@ -172,6 +180,19 @@ class _Grounds(BaseModel):
     )
 
 
+class SafetyNote(BaseModel):
+    """Something that is not safe was seen; see the event `safety`."""
+
+    place: str = Field(description="`question`, `passage`, `tool_result`, `answer`, `reasoning` or `arguments`.")
+    kind: str = Field(description="`injection`, `exfiltration`, `abuse`, `canary` or `address`.")
+    rule: str = Field(description="By what it was told.")
+    action: str = Field(description="`flagged`, `removed` or `ended`.")
+    passage: int = Field(description="Number of the passage; 0 where it is none.")
+    start: int = Field(description="First character of it in the text of its place.")
+    end: int = Field(description="Behind its last character.")
+    text: str = Field(description="Its words, at most 200 characters; of an address the host.")
+
+
 class QaResponse(_Grounds):
     """An answer and its grounds."""
 
@@ -183,6 +204,10 @@ class QaResponse(_Grounds):
     answer: str = Field(description="Full text with citation marks [1], [2] …")
     usage: Usage = Field(description="What it cost.")
     degraded: list[Degradation] = Field(description="What was done in a lesser way than asked.")
+    safety: list[SafetyNote] = Field(
+        default_factory=list,
+        description="What was seen that is not safe: orders in texts, and what was held back of the answer.",
+    )
 
 
 class ResearchBudgets(AskedBudgets):
@@ -248,6 +273,7 @@ class ResearchRequest(RequestBody):
     filters: ResearchFilters | None = Field(default=None, description="What every search keeps to.")
     top_k: Evidence = 0
     verify: Verify | None = Field(default=None, description=VERIFY)
+    guard: Guard | None = Field(default=None, description=GUARD)
     budgets: ResearchBudgets = Field(default_factory=ResearchBudgets, description="Limits.")
     model: BroughtModel | None = Field(default=None, description="Your own model; null means the installation's.")
 

@@ -57,6 +57,10 @@ _ENDINGS = {
         "ANSWER_CUT_OFF",
         "The model was stopped: its answer was longer, or took longer, than it may.",
     ),
+    FinishReason.WITHHELD: (
+        "ANSWER_WITHHELD",
+        "The answer ends here: the model was about to give its instructions away.",
+    ),
 }
 """What is said of an answer that is not whole."""
 _UNSUPPORTED = Degradation("llm", "UNSUPPORTED_ANSWER", "Nothing the model wrote is carried by the documents.")

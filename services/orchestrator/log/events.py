@@ -255,6 +255,20 @@ class Coverage(Payload):
 
 
 @dataclass(frozen=True)
+class Safety(Payload):
+    """Something that is not safe was seen, in a text that a model is given or in one that it wrote."""
+
+    place: str
+    kind: str
+    rule: str
+    action: str
+    passage: int = 0
+    start: int = 0
+    end: int = 0
+    text: str = ""
+
+
+@dataclass(frozen=True)
 class Token(Payload):
     """A piece of the answer. One that starts below what was already shown replaces it from there."""
 

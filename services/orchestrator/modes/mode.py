@@ -8,6 +8,7 @@ from typing import Protocol
 
 from kit.llm import LanguageModel
 from services.orchestrator.answering.drafting import Drafter
+from services.orchestrator.guard.policy import Guard
 from services.orchestrator.log.events import Answer, Budgets, RunMode
 from services.orchestrator.models import RunRecord
 from services.orchestrator.modes.agents import Agents
@@ -45,6 +46,9 @@ class ModeServices:
 
     remembering: Remembering = field(default_factory=NothingRemembered)
     """What is remembered of users."""
+
+    guard: Guard = Guard.FLAG
+    """What becomes of questions that are not safe, unless a request is stricter."""
 
     is_agent_on: Callable[[str], bool] = lambda _: True
     """Whether an operator has left the agent of this name switched on."""

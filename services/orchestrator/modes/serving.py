@@ -7,6 +7,8 @@ from types import ModuleType
 from kit.dropped_in import modules_in
 from services.orchestrator import modes as folder
 from services.orchestrator.errors import ModeNotOffered
+from services.orchestrator.guard.policy import Guard, flag_question, strictest
+from services.orchestrator.guard.telling import told_to
 from services.orchestrator.log.events import Answer, RunMode, RunStarted, RunStatus
 from services.orchestrator.log.journal import Journal
 from services.orchestrator.models import RunRecord, RunRequest
@@ -23,6 +25,7 @@ class Modes:
         self._modes = {mode.name: mode for mode in modes}
         self._services = services
         self.agents = services.agents
+        self.guard = services.guard
 
     @property
     def all(self) -> Sequence[Mode]:
@@ -49,7 +52,10 @@ class Modes:
         mode = self.named(record.request.mode)
         with mode.admitted(journal.progress.mode) as served_as:
             run = await Run.begin(journal, self._started(mode, record.request, served_as))
-            answer = await run.once("answer", partial(mode.answer, run, record), Answer, of_steps=True)
+            with told_to(run.say):
+                if strictest(self.guard, record.request.guard) is not Guard.PASS:
+                    await flag_question(record.request.question)
+                answer = await run.once("answer", partial(mode.answer, run, record), Answer, of_steps=True)
             await run.tell_usage()
             status = RunStatus.TIMEOUT if journal.progress.is_time_up else status_of(answer)
             await self._services.threads.remember(journal, record, answer, status)

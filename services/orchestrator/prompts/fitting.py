@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from kit.language.sentences import UnitKind, split_units
 from kit.llm import ChatMessage, LanguageModel, ModelInfo, Operation, ToolSpec, estimate_tokens, tools_text
 from services.orchestrator.errors import QuestionTooLong
+from services.orchestrator.prompts.fencing import fenced, unfenced
 
 Count = Callable[[Sequence[str]], Awaitable[Sequence[int]]]
 
@@ -179,16 +180,17 @@ def _first_that_fit(costs: Sequence[int], left: int) -> tuple[int, int]:
 
 async def _cut_source(block: str, tokens: int, count: Count) -> str:
     """The beginning of a source up to the last sentence that fits; within a sentence where not even the first does."""
-    head, _, text = block.partition("\n")
+    head, _, quoted = block.partition("\n")
+    text = unfenced(quoted)
     units = [unit for unit in split_units(text) if unit.kind is not UnitKind.LIST]
     costs = await count([head, *(unit.text for unit in units)])
     kept, _ = _first_that_fit([cost + 1 for cost in costs[1:]], tokens - costs[0] - 1)
     if kept:
-        return f"{head}\n{text[: units[kept - 1].end]}"
+        return f"{head}\n{fenced(text[: units[kept - 1].end])}"
     allowed = max(tokens - costs[0] - 1, 0)
     while (await count([text]))[0] > allowed and text:
         text = text[: len(text) // 2]
-    return f"{head}\n{text}"
+    return f"{head}\n{fenced(text)}"
 
 
 def _text(message: ChatMessage) -> str:

@@ -5,6 +5,7 @@ from typing import Protocol
 
 from kit.vocabulary.passages import Placed, place_of
 from services.orchestrator.log.events import Evidence, Origin
+from services.orchestrator.prompts.fencing import fenced, gives_orders_line, in_a_line
 
 
 class Shown(Placed, Protocol):
@@ -22,6 +23,7 @@ def source_block(source: Evidence) -> str:
 
 
 def passage_block(number: int, passage: Shown) -> str:
-    """The number of the passage, the line that says where it stands, and below it the text."""
+    """The number of the passage, the line that says where it stands and whether it gives orders, and below it the fenced text."""
     origin = asdict(passage.origin) if passage.origin else {}
-    return f"[{number}] ({place_of(passage, origin)})\n{passage.text}"
+    place = in_a_line(place_of(passage, origin))
+    return f"[{number}] ({place}){gives_orders_line(place, passage.text)}\n{fenced(passage.text)}"

@@ -9,6 +9,7 @@ from datetime import datetime
 
 from kit.stores.idempotency import KEY_PATTERN
 from services.orchestrator.errors import InvalidRequest, MemoryModeNotOffered
+from services.orchestrator.guard.policy import Guard, refuse_unsafe, strictest
 from services.orchestrator.log.events import Budgets
 from services.orchestrator.models import ResearchOptions, RunRequest
 from services.orchestrator.modes.agents import AUTO
@@ -30,7 +31,7 @@ _IDEMPOTENCY_KEY = re.compile(KEY_PATTERN[1:-1])
 
 
 def check(request: RunRequest, modes: Modes) -> None:
-    """Raises ModeNotOffered, InvalidRequest, MemoryModeNotOffered."""
+    """Raises ModeNotOffered, InvalidRequest, MemoryModeNotOffered, QuestionBlocked."""
     mode = modes.named(request.mode)
     if not request.question.strip():
         raise InvalidRequest("the question is empty; ask something", field="question")
@@ -50,6 +51,10 @@ def check(request: RunRequest, modes: Modes) -> None:
     _check_taken(request, mode, modes)
     modes.agents.check(request.agent)
     _check_research(request.research, mode)
+    if request.guard not in ("", Guard.FLAG, Guard.BLOCK):
+        raise InvalidRequest(f"guard is {request.guard[:40]!r}; use flag or block, or leave it out", field="guard")
+    if strictest(modes.guard, request.guard) is Guard.BLOCK:
+        refuse_unsafe(request.question)
 
 
 def _check_budgets(budgets: Budgets) -> None:

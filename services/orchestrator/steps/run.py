@@ -17,6 +17,7 @@ from kit.errors import Unavailable
 from kit.records import set_aside
 from services.orchestrator.answering.refusals import is_refusal
 from services.orchestrator.errors import Parked, ReadOnlyRun, StepDiverged, signal_in
+from services.orchestrator.guard.policy import flag_passages
 from services.orchestrator.log.events import (
     Answer,
     ApprovalDecision,
@@ -28,6 +29,7 @@ from services.orchestrator.log.events import (
     InputRequest,
     InputState,
     Payload,
+    Retrieval,
     RunError,
     RunStarted,
     RunStatus,
@@ -111,6 +113,7 @@ class Run:
         if recorded is not None:
             found = _result(key, recorded, result, in_payload=show is None)
             if found is not None:
+                await _flag_orders(found)
                 return found
         if not of_steps and not is_last_resort:
             self.budgets.enter_step(key)
@@ -119,6 +122,7 @@ class Run:
             noted = _adapter(result).dump_json(value) if show else b""
             payload = show(value) if show else cast("Payload", value)
             await self.journal.record(key, payload, StepState(StepPhase.RESULT, noted))
+        await _flag_orders(value)
         return value
 
     def narrow(self, budgets: Budgets) -> None:
@@ -256,6 +260,12 @@ class Run:
 def check_not_breaking(journal: Journal) -> RunError | None:
     """What to end the run with when it has broken too many workers."""
     return _KEEPS_BREAKING if journal.progress.fruitless_resumes >= _MAX_FRUITLESS_RESUMES else None
+
+
+async def _flag_orders(result: object) -> None:
+    """Says which passages that a step has found give orders. What an earlier worker has said is not said again."""
+    if isinstance(result, Retrieval):
+        await flag_passages(result.evidence)
 
 
 async def just(value: T) -> T:

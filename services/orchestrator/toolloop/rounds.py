@@ -20,6 +20,7 @@ from kit.llm import (
 )
 from services.orchestrator.answering.drafting import finished_text
 from services.orchestrator.errors import QuestionTooLong
+from services.orchestrator.guard.policy import flag_results
 from services.orchestrator.log.events import Degradation, EffectClass, Evidence, Payload, Retrieval, Thinking
 from services.orchestrator.log.screen import LONGEST_PIECE_CHARS
 from services.orchestrator.metrics import REQUESTED_CALLS
@@ -88,6 +89,8 @@ class Rounds:
         self.book = EvidenceBook(task.evidence)
         self.said: list[str] = []
         """What each call came to, for a person."""
+        self._results: list[str] = []
+        """What the calls of the last round said that found no passages."""
 
     @property
     def has_called(self) -> bool:
@@ -126,6 +129,7 @@ class Rounds:
         if said.calls:
             known = self.book.all
             self._take_in(said, await self._calling.outcomes(self._number, said.calls, said.arguments, said.plan))
+            await flag_results(self._results)
             await self._show([source for source in self.book.all if source not in known])
         return said
 
@@ -226,6 +230,7 @@ class Rounds:
         """Notes what came of the round's calls: None for one that the planner dropped."""
         told: list[str] = []
         found: list[str] = []
+        self._results = []
         for call, decision, each in zip(said.calls, said.plan.decisions, called, strict=True):
             if each is None:
                 budget = self._run.budgets.budgets.tool_calls
@@ -236,6 +241,8 @@ class Rounds:
             if each.was_made and not self._is_self_contained(call.name):
                 self._taint.add(told[-1])
             found += observations.findings(each.outcome)
+            if not each.outcome.evidence:
+                self._results.append(observations.as_text(each.outcome))
         self._history.note_findings(self._number, found)
         self.conversation.add_round(said.text, said.calls, told)
 

@@ -94,6 +94,7 @@ NO_IDS = frozenset(
             "answer",
             "format",
             "verify",
+            "guard",
             "lane",
             "channel",
             "question_id",

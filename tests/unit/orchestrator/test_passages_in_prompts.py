@@ -1,5 +1,5 @@
-"""Whatever way a passage takes to a model, the model sees where it stands: its document, page, headings and, of a message, its
-channel, author, date and id. Each test captures the prompts as they go out."""
+"""Whatever way a passage takes to a model, its text is fenced, and the model sees where it stands: its document, page, headings
+and, of a message, its channel, author, date and id. Each test captures the prompts as they go out."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -18,6 +18,7 @@ from services.orchestrator.log.events import Budgets, Coverage, Evidence, Origin
 from services.orchestrator.log.journal import Journal
 from services.orchestrator.models import RunRecord, RunRequest, SearchQuery, Turn
 from services.orchestrator.modes.tool_answers import ChatLimits
+from services.orchestrator.prompts.fencing import FENCE
 from services.orchestrator.research.asking_model import refine_by_model
 from services.orchestrator.steps.effects import ToolOutcome
 from services.orchestrator.steps.usage import Metered
@@ -70,11 +71,11 @@ ANSWER = "The tank has a capacity of 900 litres [1]."
 
 
 def assert_placed(prompts: Sequence[Sequence[ChatMessage]]) -> None:
-    """Both passages are there, and never without the line that says where they stand."""
+    """Both passages are there, fenced, and never without the line that says where they stand."""
     said = "\n".join(message.content for prompt in prompts for message in prompt)
     for text, place in ((TANK, PLACE), (NOTE, PLACE_OF_NOTE)):
         assert said.count(text) > 0
-        assert said.count(text) == said.count(f"{place}\n{text}")
+        assert said.count(text) == said.count(f"{place}\n{FENCE}{text}")
 
 
 def prompts_of(requests: Sequence[Request]) -> list[Sequence[ChatMessage]]:

@@ -413,6 +413,7 @@ class StartRunRequest(_message.Message):
     MEMORY_FIELD_NUMBER: _builtins.int
     VERIFY_FIELD_NUMBER: _builtins.int
     HISTORY_FIELD_NUMBER: _builtins.int
+    GUARD_FIELD_NUMBER: _builtins.int
     RESEARCH_FIELD_NUMBER: _builtins.int
     mode: Global___RunMode.ValueType
     """Pipeline."""
@@ -437,6 +438,10 @@ class StartRunRequest(_message.Message):
     verify: _builtins.str
     """What becomes of a claim that is not supported: "mark" (it loses its citation), "remove" (its sentence is left out), or "off"
     (nothing is checked). Empty: the service's setting.
+    """
+    guard: _builtins.str
+    """What becomes of a question that gives orders to the model, asks for its secrets or asks for harm: "flag" (the run says so) or
+    "block" (it is refused with QUESTION_BLOCKED). Empty: the service's setting, which this may only make stricter.
     """
     @_builtins.property
     def collection_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
@@ -487,11 +492,12 @@ class StartRunRequest(_message.Message):
         memory: _builtins.str = ...,
         verify: _builtins.str = ...,
         history: _abc.Iterable[Global___HistoryMessage] | None = ...,
+        guard: _builtins.str = ...,
         research: Global___ResearchOptions | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["budgets", b"budgets", "model_credentials", b"model_credentials", "research", b"research", "tools", b"tools"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "budgets", b"budgets", "collection_ids", b"collection_ids", "document_ids", b"document_ids", "history", b"history", "idempotency_key", b"idempotency_key", "memory", b"memory", "mode", b"mode", "model_credentials", b"model_credentials", "question", b"question", "research", b"research", "thread_id", b"thread_id", "tools", b"tools", "top_k", b"top_k", "verify", b"verify"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "budgets", b"budgets", "collection_ids", b"collection_ids", "document_ids", b"document_ids", "guard", b"guard", "history", b"history", "idempotency_key", b"idempotency_key", "memory", b"memory", "mode", b"mode", "model_credentials", b"model_credentials", "question", b"question", "research", b"research", "thread_id", b"thread_id", "tools", b"tools", "top_k", b"top_k", "verify", b"verify"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1026,6 +1032,7 @@ class RunEvent(_message.Message):
     CLAIM_FIELD_NUMBER: _builtins.int
     ARTEFACT_FIELD_NUMBER: _builtins.int
     INPUT_FIELD_NUMBER: _builtins.int
+    SAFETY_FIELD_NUMBER: _builtins.int
     STEP_FIELD_NUMBER: _builtins.int
     STATE_FIELD_NUMBER: _builtins.int
     run_id: _builtins.str
@@ -1116,6 +1123,10 @@ class RunEvent(_message.Message):
     def input(self) -> Global___InputRequest:
         """The run asks its user something, or the answer has come."""
 
+    @_builtins.property
+    def safety(self) -> Global___Safety:
+        """Something that is not safe was seen."""
+
     def __init__(
         self,
         *,
@@ -1141,14 +1152,15 @@ class RunEvent(_message.Message):
         claim: Global___ClaimChecked | None = ...,
         artefact: Global___Artefact | None = ...,
         input: Global___InputRequest | None = ...,
+        safety: Global___Safety | None = ...,
         step: _builtins.str = ...,
         state: _builtins.bytes = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "answer", b"answer", "approval", b"approval", "artefact", b"artefact", "at", b"at", "claim", b"claim", "coverage", b"coverage", "done", b"done", "error", b"error", "input", b"input", "parked", b"parked", "payload", b"payload", "plan", b"plan", "retrieval", b"retrieval", "run", b"run", "thinking", b"thinking", "token", b"token", "tool", b"tool", "tool_result", b"tool_result", "usage", b"usage", "verification", b"verification"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "answer", b"answer", "approval", b"approval", "artefact", b"artefact", "at", b"at", "claim", b"claim", "coverage", b"coverage", "done", b"done", "error", b"error", "input", b"input", "parked", b"parked", "payload", b"payload", "plan", b"plan", "retrieval", b"retrieval", "run", b"run", "safety", b"safety", "thinking", b"thinking", "token", b"token", "tool", b"tool", "tool_result", b"tool_result", "usage", b"usage", "verification", b"verification"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "answer", b"answer", "approval", b"approval", "artefact", b"artefact", "at", b"at", "claim", b"claim", "coverage", b"coverage", "done", b"done", "error", b"error", "input", b"input", "parked", b"parked", "payload", b"payload", "plan", b"plan", "retrieval", b"retrieval", "run", b"run", "run_id", b"run_id", "seq", b"seq", "state", b"state", "step", b"step", "thinking", b"thinking", "token", b"token", "tool", b"tool", "tool_result", b"tool_result", "usage", b"usage", "verification", b"verification"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "answer", b"answer", "approval", b"approval", "artefact", b"artefact", "at", b"at", "claim", b"claim", "coverage", b"coverage", "done", b"done", "error", b"error", "input", b"input", "parked", b"parked", "payload", b"payload", "plan", b"plan", "retrieval", b"retrieval", "run", b"run", "run_id", b"run_id", "safety", b"safety", "seq", b"seq", "state", b"state", "step", b"step", "thinking", b"thinking", "token", b"token", "tool", b"tool", "tool_result", b"tool_result", "usage", b"usage", "verification", b"verification"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_payload: _TypeAlias = _typing.Literal["run", "agent", "thinking", "plan", "retrieval", "token", "verification", "answer", "usage", "error", "done", "tool", "tool_result", "approval", "parked", "coverage", "claim", "artefact", "input"]  # noqa: Y015
+    _WhichOneofReturnType_payload: _TypeAlias = _typing.Literal["run", "agent", "thinking", "plan", "retrieval", "token", "verification", "answer", "usage", "error", "done", "tool", "tool_result", "approval", "parked", "coverage", "claim", "artefact", "input", "safety"]  # noqa: Y015
     _WhichOneofArgType_payload: _TypeAlias = _typing.Literal["payload", b"payload"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_payload) -> _WhichOneofReturnType_payload | None: ...
 
@@ -1557,6 +1569,58 @@ class Coverage(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Coverage: _TypeAlias = Coverage  # noqa: Y015
+
+@_typing.final
+class Safety(_message.Message):
+    """Something that is not safe was seen: a text gives orders to the model, or what the model wrote had to be held back."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PLACE_FIELD_NUMBER: _builtins.int
+    KIND_FIELD_NUMBER: _builtins.int
+    RULE_FIELD_NUMBER: _builtins.int
+    ACTION_FIELD_NUMBER: _builtins.int
+    PASSAGE_FIELD_NUMBER: _builtins.int
+    START_FIELD_NUMBER: _builtins.int
+    END_FIELD_NUMBER: _builtins.int
+    TEXT_FIELD_NUMBER: _builtins.int
+    place: _builtins.str
+    """Where it stands: "question", "passage", "tool_result", "answer", "reasoning" (what the model thinks), or "arguments" (of a tool)."""
+    kind: _builtins.str
+    """"injection" (orders to the model), "exfiltration" (asks for its secrets, or sends data away), "abuse" (asks for harm), "canary" (the
+    model was about to give its instructions away), or "address" (an address with data in it, or an image).
+    """
+    rule: _builtins.str
+    """By what it was told, for example "override", "role", "leak", "marker" or "hidden_text"."""
+    action: _builtins.str
+    """"flagged" (nothing was changed), "removed" (it was taken out), or "ended" (the text ends before it)."""
+    passage: _builtins.int
+    """Number of the passage; 0 where it is none."""
+    start: _builtins.int
+    """First character of it in the text of its place."""
+    end: _builtins.int
+    """Behind its last character; as `start` where it is not told."""
+    text: _builtins.str
+    """Its words, at most 200 characters. Of an address, the host. Empty of a canary."""
+    def __init__(
+        self,
+        *,
+        place: _builtins.str = ...,
+        kind: _builtins.str = ...,
+        rule: _builtins.str = ...,
+        action: _builtins.str = ...,
+        passage: _builtins.int = ...,
+        start: _builtins.int = ...,
+        end: _builtins.int = ...,
+        text: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["action", b"action", "end", b"end", "kind", b"kind", "passage", b"passage", "place", b"place", "rule", b"rule", "start", b"start", "text", b"text"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Safety: _TypeAlias = Safety  # noqa: Y015
 
 @_typing.final
 class CoveragePart(_message.Message):

@@ -65,7 +65,7 @@ async def test_calls_what_the_model_asks_for_and_answers_from_it() -> None:
     assert result.end is LoopEnd.ANSWERED
     assert result.text == scene.shown == GOOD
     assert [source.number for source in result.evidence] == [1, 2]
-    assert "[1] (tower.txt)\nThe tower was built in 1889" in observations(model)[0]
+    assert "[1] (tower.txt)\n> The tower was built in 1889" in observations(model)[0]
 
 
 async def test_answers_without_tools_when_the_model_needs_none() -> None:
@@ -94,7 +94,7 @@ async def test_evidence_is_numbered_over_the_whole_run_and_a_chunk_once() -> Non
 
     assert [(each.number, each.chunk_id) for each in result.evidence] == [(1, "c1"), (2, "c2"), (3, "c3")]
     told = observations(model)[1]
-    assert "[3] (moat.txt)\nThe moat is four metres deep." in told
+    assert "[3] (moat.txt)\n> The moat is four metres deep." in told
     assert "[1] (quoted above)" in told
     assert result.text == "Deep [3], old [1]."
 
@@ -339,7 +339,7 @@ async def test_parallel_calls_overlap_and_keep_the_models_order() -> None:
     answers = {word: ToolOutcome(True, {"said": word}, word) for word in "abc"}
     scene = Scene(model, FakeTools([SEARCH], lambda _, arguments: answers[arguments["query"]]))
     await scene.run()
-    assert observations(model) == [f'{{"said": "{word}"}}' for word in "abc"]
+    assert observations(model) == [f'> {{"said": "{word}"}}' for word in "abc"]
     seen = [type(event) for event in scene.events if isinstance(event, ToolCall | ToolResult)]
     assert seen[:3] == [ToolCall] * 3
 

@@ -24,8 +24,8 @@ def told(content: Any, *sources: Evidence, limit_chars: int = 4000) -> str:
 
 def test_passages_stand_under_the_numbers_of_the_run_and_once() -> None:
     text = told({"passages": [{"number": 1, "text": TOWER.text}, {"number": 2, "text": BRIDGE.text}]}, *EVIDENCE)
-    assert "[2] (tower.txt)\nThe tower was built" in text
-    assert "[3] (bridge.txt)\nThe bridge was opened" in text
+    assert "[2] (tower.txt)\n> The tower was built" in text
+    assert "[3] (bridge.txt)\n> The bridge was opened" in text
     assert text.count(TOWER.text) == 1
     assert '"number"' not in text, "the tool's own numbers would be cited"
 
