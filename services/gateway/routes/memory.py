@@ -10,7 +10,7 @@ from services.gateway.access.scopes import NEEDS_QUERY
 from services.gateway.backends import Backends, Services
 from services.gateway.encoding import encode, enum_number
 from services.gateway.models import Json
-from services.gateway.schemas.fields import FactPath, PageSize, PageToken, ThreadId
+from services.gateway.schemas.fields import TRUE_OR_FALSE, FactPath, PageSize, PageToken, ThreadId
 from services.gateway.schemas.memory import (
     Fact,
     FactChange,
@@ -27,7 +27,7 @@ from services.gateway.schemas.memory import (
     MemorySummary,
 )
 from services.gateway.schemas.problem import problems
-from services.gateway.schemas.search import Degradation
+from services.gateway.schemas.search import Degradation, start_of
 
 router = APIRouter(prefix="/v1/memory", tags=["memory"], dependencies=[NEEDS_QUERY])
 
@@ -40,7 +40,9 @@ _KINDS = pb.FactKind.DESCRIPTOR
 async def list_facts(
     services: Services,
     kind: Annotated[FactKind | None, Query(description="Facts of this kind only.")] = None,
-    with_past: Annotated[bool, Query(description="Whether facts that do not hold any more are listed, too.")] = False,
+    with_past: Annotated[
+        bool, TRUE_OR_FALSE, Query(description="Whether facts that do not hold any more are listed, too.")
+    ] = False,
     thread_id: Annotated[ThreadId | None, Query(description="Facts that were learnt in this thread only.")] = None,
     page_size: PageSize = 100,
     page_token: PageToken = "",
@@ -70,7 +72,7 @@ async def edit_fact(fact_id: FactPath, change: FactChange, services: Services) -
     """Changes a fact. What you write is taken for sure."""
     request = pb.EditFactRequest(fact_id=fact_id, text=change.text, kind=enum_number(_KINDS, change.kind))
     if change.valid_to is not None:
-        request.valid_to.FromDatetime(change.valid_to)
+        request.valid_to.FromDatetime(start_of(change.valid_to))
     answer = await services.memory.EditFact(request, timeout=services.settings.rpc_timeout_s)
     return _fact(answer.fact)
 

@@ -12,7 +12,15 @@ from services.gateway.backends import Services
 from services.gateway.encoding import encode
 from services.gateway.models import Json
 from services.gateway.schemas.events import AnswerStatus, RunStatus, SupportStatus
-from services.gateway.schemas.fields import DIGITS, IdempotencyKey, PageSize, PageToken, QuizPath, ThreadPath
+from services.gateway.schemas.fields import (
+    DIGITS,
+    TRUE_OR_FALSE,
+    IdempotencyKey,
+    PageSize,
+    PageToken,
+    QuizPath,
+    ThreadPath,
+)
 from services.gateway.schemas.problem import problems
 from services.gateway.schemas.quizzes import GivenAnswers, Quiz
 from services.gateway.schemas.runs import (
@@ -75,7 +83,9 @@ async def rename_thread(thread_id: ThreadPath, title: ThreadTitle, services: Ser
 async def delete_thread(
     thread_id: ThreadPath,
     services: Services,
-    forget: Annotated[bool, Query(description="Whether what was learnt of you in it is forgotten, too.")] = False,
+    forget: Annotated[
+        bool, TRUE_OR_FALSE, Query(description="Whether what was learnt of you in it is forgotten, too.")
+    ] = False,
 ) -> None:
     """Removes a thread, its messages, and within a minute the runs of its questions. Harmless when repeated."""
     if forget:

@@ -48,8 +48,8 @@ _FACT_ID = Pattern("^[0-9a-f]{32}$", "is no fact id; it is 32 of 0-9 and a-f")
 _THREAD_ID = Pattern("^[0-9a-f]{12}$", "is no thread id; it is 12 of 0-9 and a-f")
 _INDEXED_ID = Pattern("^[A-Za-z0-9][A-Za-z0-9_=-]{0,127}$", "is no id; use 1 to 128 of A-Z, a-z, 0-9, '-', '_', '='")
 _TOOL_NAME = Pattern("^[A-Za-z_][A-Za-z0-9_.-]{0,63}$", "is no tool's name; the tools are listed at GET /v1/tools")
-_TOOL_SERVER = Pattern("^[a-z][a-z0-9-]{0,23}$", "is no server's name; use 1 to 24 of a-z, 0-9 and '-'")
-_SERVER_TOOL = Pattern("^[A-Za-z0-9_.-]{1,64}$", "is no tool's name; the tools are listed at GET /v1/tool-servers")
+_TOOL_SERVER = Pattern("^[a-z][a-z0-9-]{0,23}$", "is no such name; use 1 to 24 of a-z, 0-9 and '-', a letter first")
+_SERVER_TOOL = Pattern("^[A-Za-z0-9_.-]{1,64}$", "is no such name; the tools are listed at GET /v1/tool-servers")
 _LISTED_NAME = Pattern("^[a-z][a-z0-9_]{0,63}$", "is no such name; agents and modes are listed at GET /v1/agents")
 NOT_BLANK = Pattern(r"\S", "says nothing; write some words")
 
@@ -69,6 +69,17 @@ def _digits(text: str) -> str:
         raise ValueError(f"{text[:80]!r} is no whole number; write it in digits")
     return text
 
+
+def _true_or_false(text: object) -> object:
+    if isinstance(text, str):
+        if text not in ("true", "false"):
+            raise ValueError(f"{text[:80]!r} is neither; write true or false")
+        return text == "true"
+    return text
+
+
+TRUE_OR_FALSE = BeforeValidator(_true_or_false)
+"""For a flag in a query: Python would also take yes, on and 1 for true."""
 
 CollectionId = Annotated[str, _COLLECTION]
 """Becomes part of keys and index filters."""

@@ -1,11 +1,11 @@
 """What is remembered of a person, as clients see it."""
 
-from datetime import datetime
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, Field, model_validator
+from pydantic import BaseModel, Field, field_validator, model_validator
 
-from services.gateway.schemas.fields import NOT_BLANK, FactId, RequestBody, ThreadId
+from services.gateway.schemas import search
+from services.gateway.schemas.fields import NOT_BLANK, WHOLE, FactId, RequestBody, ThreadId
 from services.gateway.schemas.search import Degradation
 from services.gateway.schemas.times import Moment
 
@@ -53,9 +53,17 @@ class FactChange(RequestBody):
 
     text: FactText | None = Field(default=None, description="Other words.")
     kind: FactKind | None = Field(default=None, description="Another kind.")
-    valid_to: Annotated[datetime, Field(strict=False)] | None = Field(
-        default=None, description="Until when it holds, RFC 3339 with a zone."
+    valid_to: search.Moment | None = Field(
+        default=None,
+        description="Until when it holds: an ISO 8601 time, UTC unless it says so; a date means its first moment.",
     )
+
+    @field_validator("valid_to")
+    @classmethod
+    def _check_time(cls, value: str | None) -> str | None:
+        if value is not None:
+            search.start_of(value)
+        return value
 
     @model_validator(mode="after")
     def _changes_something(self) -> Self:
@@ -114,7 +122,7 @@ class MemoryQuery(RequestBody):
     """A search of what is remembered."""
 
     query: Annotated[str, Field(min_length=1, max_length=2000), NOT_BLANK] = Field(description="What to look for.")
-    top_k: Annotated[int, Field(ge=1, le=50)] = Field(default=10, description="At most this many.")
+    top_k: Annotated[int, Field(ge=1, le=50), WHOLE] = Field(default=10, description="At most this many.")
     source: Literal["fact", "message"] | None = Field(
         default=None, description="`fact`, or `message` of your threads; null means both."
     )

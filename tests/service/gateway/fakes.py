@@ -29,6 +29,7 @@ AT = Timestamp(seconds=1_750_000_000)
 RUN_ID = "0197c0ffee01" + "a" * 20
 OTHER_RUN_ID = "0197c0ffee02" + "b" * 20
 """One that no service knows."""
+FACT_ID = "e" * 32
 APPROVAL_ID = f"{RUN_ID}-{'c' * 12}"
 ARGUMENTS_HASH = "d" * 64
 
@@ -355,6 +356,42 @@ class FakeMemory(memory_pb2_grpc.MemoryServiceServicer):
         answer.support_status = "of a newer version"
         answer.verification.sentences.add(sentence="A day.", verdict="contradicted")
         return memory_pb2.GetHistoryResponse(messages=[message, answer])
+
+    def _fact(self, fact_id: str = FACT_ID) -> memory_pb2.Fact:
+        kind, status = memory_pb2.FACT_KIND_PREFERENCE, memory_pb2.FACT_STATUS_ACTIVE
+        return memory_pb2.Fact(
+            fact_id=fact_id,
+            text="Likes tea.",
+            kind=kind,
+            status=status,
+            learnt_at=AT,
+            said="I like tea",
+            learnt_by="rules",
+        )
+
+    async def ListFacts(self, request: Any, context: Any) -> memory_pb2.ListFactsResponse:
+        return memory_pb2.ListFactsResponse(facts=[self._fact()])
+
+    async def GetFact(self, request: Any, context: Any) -> memory_pb2.GetFactResponse:
+        return memory_pb2.GetFactResponse(fact=self._fact(request.fact_id))
+
+    async def EditFact(self, request: Any, context: Any) -> memory_pb2.EditFactResponse:
+        return memory_pb2.EditFactResponse(fact=self._fact(request.fact_id))
+
+    async def ForgetFacts(self, request: Any, context: Any) -> memory_pb2.ForgetFactsResponse:
+        return memory_pb2.ForgetFactsResponse(forgotten_count=len(request.fact_ids))
+
+    async def GetMemory(self, request: Any, context: Any) -> memory_pb2.GetMemoryResponse:
+        return memory_pb2.GetMemoryResponse(summary="Likes tea.", summary_by="rules", fact_count=1, enabled=True)
+
+    async def PauseMemory(self, request: Any, context: Any) -> memory_pb2.PauseMemoryResponse:
+        return memory_pb2.PauseMemoryResponse()
+
+    async def SearchMemory(self, request: Any, context: Any) -> memory_pb2.SearchMemoryResponse:
+        hit = memory_pb2.MemoryHit(
+            source=memory_pb2.MEMORY_SOURCE_FACT, text="Likes tea.", score=1.0, fact=self._fact(), at=AT
+        )
+        return memory_pb2.SearchMemoryResponse(hits=[hit])
 
 
 def event(seq: int, **payload: Any) -> run_pb.RunEvent:

@@ -62,6 +62,8 @@ async def test_what_is_no_id_is_refused_with_what_an_id_looks_like_before_any_se
             if parameter["in"] != "path":
                 continue
             for text in NO_IDS:
+                if parameter["name"] == "tool" and text in ("a.b", "-"):
+                    continue  # tools of MCP servers may be called so
                 answer = await each.ask(alone, **{parameter["name"]: text})
                 body = answer.json()
                 assert (answer.status_code, body["reason"]) == (400, "VALIDATION_FAILED"), (each, text, body)

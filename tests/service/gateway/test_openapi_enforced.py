@@ -30,6 +30,7 @@ from tests.service.gateway.conftest import Settings, World, in_process
 from tests.service.gateway.fakes import (
     APPROVAL_ID,
     ARGUMENTS_HASH,
+    FACT_ID,
     RUN_ID,
     FakeIngest,
     FakeMemory,
@@ -47,6 +48,7 @@ PATHS = {
     "approval_id": APPROVAL_ID,
     "thread_id": "0123456789ab",
     "quiz_id": RUN_ID,
+    "fact_id": FACT_ID,
     "chunk_id": "c1",
     "server": "crm",
     "tool": "find",
@@ -56,6 +58,11 @@ PATHS = {
     "key_id": "0" * 24,
 }
 BODIES: dict[str, dict[str, Any]] = {
+    "RunInput": {"text": "The plant in Leeds"},
+    "FactChange": {"text": "Likes coffee."},
+    "MemoryPause": {"paused": True},
+    "MemoryQuery": {"query": "tea"},
+    "MemoryForgetting": {"text": "tea"},
     "NewToolServer": {"url": "https://mcp.example.com/mcp"},
     "ToolApproval": {"digest": "ab" * 32, "reads_only": True},
     "SearchRequest": {"query": "notice"},
@@ -91,6 +98,8 @@ NOT_IN_SCHEMA = {
     ("SearchRequest", "must"),  # a phrase of words
     ("ChatRequest", "agent"),  # one of those that are listed
     ("ChatRequest", "mode"),  # the same
+    ("FactChange", "text"),  # something changes
+    *(("MemoryForgetting", name) for name in ("fact_ids", "text", "thread_id", "everything")),  # one of the four
     *(
         ("ChatCompletionRequest", name) for name in ("model", "messages", "tools", "n", "response_format")
     ),  # one answer of text
@@ -249,7 +258,7 @@ def resolved(schema: dict[str, Any], openapi: dict[str, Any]) -> list[dict[str, 
     return [schema]
 
 
-_TEXTS = ("", " ", "a b", "a\n", "\na", "contracts\n", "A", "ä", "*", "../x", "a" * 64, "a" * 65, "a" * 300)
+_TEXTS = ("", " ", "a b", "a\n", "\na", "contracts\n", "A", "ä", "*", "../x", "a" * 32, "a" * 64, "a" * 65, "a" * 300)
 _NO_NUMBERS = ("1_0", "+1", " 1", "1 ", "1.0", "1e1", "0x1", "\u0661", "1\n")
 """What Python takes for a whole number, or might."""
 
@@ -385,9 +394,11 @@ def _as_text(value: object, place: str) -> str | None:
 
 
 def _readings(text: str) -> Iterator[Any]:
-    """A parameter is a text, a number where it looks like one, or one value of a list."""
+    """A parameter is a text, a number or a flag where it looks like one, or one value of a list."""
     yield text
     yield [text]
+    if text in ("true", "false"):
+        yield text == "true"
     if re.fullmatch(r"-?[0-9]+", text):
         yield int(text)
 
