@@ -104,6 +104,8 @@ NO_IDS = frozenset(
             "author",
             "date",
         ),
+        # Verdicts on an answer.
+        *("sentence", "verdict"),
         # Of OpenAI's API.
         *("role", "type", "content", "input", "reasoning_effort"),
         # Of what a run has made: an artefact's id names it within its run.
