@@ -46,6 +46,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from evals.reading.__main__ import main as measure_reading  # noqa: PLC0415 - needs what ingestion needs, and no system
 
         return measure_reading(words)
+    if words[:1] == ["safety"]:
+        from evals.safety.__main__ import main as measure_safety  # noqa: PLC0415 - needs what the orchestrator needs, and no system
+
+        return measure_safety(words[1:])
     if words and words[0] in _OTHERS:
         return _OTHERS[words[0]](words[1:])
     options = parse_options(arguments)

@@ -32,7 +32,7 @@ FITTED_ON = "multilingual-e5-small-q4-centred"
 
 @dataclass(frozen=True)
 class Judged:
-    """What is said of a claim. The three probabilities are calibrated on claims that were left out."""
+    """What is said of a claim. `probability` is calibrated on claims that were left out; the other two are not."""
 
     probability: float
     """That the passage carries it."""
