@@ -88,7 +88,7 @@ async def run(settings: OrchestratorSettings) -> None:
             facts, turns, state.sources, usual=settings.memory, timeout_s=settings.run_memory_timeout_s
         )
         modes = await _modes(service, settings, memory, state.sources, switch.models, tools, switches, remembering)
-        learning = LearningHandler(Learning(facts, switch.models))
+        learning = LearningHandler(Learning(facts, GuardedModel(switch.models, canary="")))
         credentials = await SealedModelStore.open(
             nats, Sealer(settings.signing_key()), life_s=settings.model_credentials_life_s
         )
@@ -120,7 +120,7 @@ async def run(settings: OrchestratorSettings) -> None:
                 tally,
                 tools,
                 switches,
-                QuizAnswers(memory, Metered(switch.models)),
+                QuizAnswers(memory, GuardedModel(Metered(switch.models), canary="")),
             ),
             orchestrator_pb2.DESCRIPTOR.services_by_name["OrchestratorService"],
         )
