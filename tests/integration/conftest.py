@@ -126,7 +126,9 @@ def model_system(
     settings = {
         **UNHURRIED,
         "GROUNDWORK_LLM_PROVIDERS": json.dumps({"scripted": provider}),
-        "GROUNDWORK_VERIFY_JUDGE": "learned",  # what is scripted is the answer
+        # What is scripted is the answer: nothing else asks the model.
+        "GROUNDWORK_VERIFY_JUDGE": "learned",
+        "GROUNDWORK_MEMORY_ENABLED": "false",
         # A model that falls silent is waited for so long. Less, and one is given up whose machine stood still for a moment.
         "GROUNDWORK_LLM_STALL_TIMEOUT_S": "20",
         "GROUNDWORK_RUN_LEASE_S": "1",

@@ -33,7 +33,7 @@ def test_call_waits_for_a_person_and_its_run_goes_on_after_the_decision(
     assert "rag_forget waits for a decision" in denied.stderr
     followed = groundwork(port, "runs", "follow", waiting["run_id"])
     assert "Nothing was removed." in followed.stdout
-    assert "rag_forget was denied by" in followed.stderr
+    assert "delete a document: denied by" in followed.stderr
     assert asked["id"] not in groundwork(port, "approvals").stdout
     assert [each["name"] for each in model_api.get(f"/v1/collections/{handbook}/documents")["documents"]] == [
         "handbook.md"
