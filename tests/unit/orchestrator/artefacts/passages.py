@@ -15,7 +15,7 @@ DAM = (
     "The great dam has a height of 221 metres above the bed of the river below."
 )
 CANAL = (
-    "The long canal was opened in 1914 by George Goethals after ten years of work in Panama. "
+    "The long canal was opened in 1914 by George Goethals when the locks were ready in Panama. "
     "The long canal has a length of 82 kilometres from the one ocean to the other."
 )
 ROWS = "Region: North; Revenue 2022: 512; Revenue 2023: 530\nRegion: South; Revenue 2022: 208; Revenue 2023: 190"
