@@ -22,14 +22,14 @@ BUILT = [image for image in images() if image != GPU]
 PYTHON = [image for image in python_images() if image != GPU]
 BASE = "docker.io/library/python:3.11-slim-bookworm"
 MOST_ADDED_MB = {
-    "gateway": 80,
+    "gateway": 100,
     "orchestrator": 95,
-    "memory": 70,
-    "tools": 145,
+    "memory": 140,
+    "tools": 155,
     "retriever": 205,
     "reranker": 350,
     "ingest": 530,
-    "cli": 240,
+    "cli": 250,
 }
 """Millions of bytes on top of the base, as docs/images.md says."""
 MOST_NATS_MB = 25
@@ -103,12 +103,12 @@ def test_every_module_can_be_imported_without_a_home(containers: Containers, ima
 @pytest.mark.parametrize("image", PYTHON)
 def test_images_have_their_first_layers_in_common(containers: Containers, image: str) -> None:
     layers, others = (containers.inspect(name_of(each)).layers for each in (image, "memory"))
-    assert list(layers[:-1])[: len(others) - 1] == list(others[:-1])
+    assert list(layers[:-1])[: len(others) - 2] == list(others[:-2])
 
 
 def test_images_that_compute_have_what_they_compute_with_in_common(containers: Containers) -> None:
     layers = {image: containers.inspect(name_of(image)).layers for image in PYTHON}
-    core = len(layers["memory"]) - 1
+    core = len(layers["memory"]) - 2
     assert len({layers[image][core] for image in ("retriever", "tools", "reranker", "ingest")}) == 1
     assert len({layers[image][core + 1] for image in ("reranker", "ingest")}) == 1
 

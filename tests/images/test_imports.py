@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.images.dockerfile import GPU, code, python_images, requirements
+from tests.images.dockerfile import GPU, code, python_images, requirement_lists, requirements
 from tests.images.dockerfile import REPOSITORY as ROOT
 
 OURS = {"kit", "services", "ops", "cli", "groundwork"}
@@ -111,7 +111,7 @@ def packages_imported(image: str) -> set[str]:
 
 
 def whole_core() -> set[str]:
-    return requirements("memory")
+    return {normal(line) for line in requirement_lists()["core"]}
 
 
 @cache
