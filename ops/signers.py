@@ -39,6 +39,8 @@ SIGNERS: Mapping[str, tuple[str, ...]] = {
         "tools/SetServer",
     ),
     "orchestrator": (
+        "ingest/GetDocument",
+        "ingest/ListDocuments",
         "jobs/FORGET.run",
         "jobs/LEARN",
         "memory/AppendMessages",
@@ -49,6 +51,7 @@ SIGNERS: Mapping[str, tuple[str, ...]] = {
         "memory/LearnTurn",
         "memory/Recall",
         "memory/RecordAnswers",
+        "retriever/FetchChunks",
         "retriever/Search",
         "reranker/JudgeClaims",
         "reranker/Rerank",
@@ -58,13 +61,10 @@ SIGNERS: Mapping[str, tuple[str, ...]] = {
         # In its name, by tools:
         "ingest/CreateCollection",
         "ingest/DeleteDocument",
-        "ingest/GetDocument",
         "ingest/ListCollections",
-        "ingest/ListDocuments",
         "ingest/UploadDocument",
         "memory/SearchMemory",
         "reranker/Embed",
-        "retriever/FetchChunks",
     ),
     "retriever": (
         "reranker/Embed",

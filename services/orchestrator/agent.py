@@ -88,6 +88,9 @@ class Agent:
     artefacts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Kinds of artefacts that it makes, besides those that all clients know: a JSON Schema each."""
 
+    called_for_by: Sequence[str] = ()
+    """Regular expressions of messages that call for it, where no model decides. Letter case does not count."""
+
     name: str = ""
     """That of its file."""
 

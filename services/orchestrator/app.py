@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import structlog
+from groundwork.ingest.v1 import ingest_pb2
 from groundwork.memory.v1 import memory_pb2
 from groundwork.orchestrator.v1 import orchestrator_pb2, orchestrator_pb2_grpc
 from groundwork.reranker.v1 import reranker_pb2
@@ -33,7 +34,7 @@ from services.orchestrator.adapters.facts import MemoryFacts, NatsTurnQueue
 from services.orchestrator.adapters.markers import KeyValueMarkers
 from services.orchestrator.adapters.memory import MemoryThreads
 from services.orchestrator.adapters.model_server import ModelServerJudge, RerankerSentenceScorer
-from services.orchestrator.adapters.retriever import RetrieverSearcher
+from services.orchestrator.adapters.retriever import RetrieverSearcher, ServiceLibrary
 from services.orchestrator.adapters.run_store import KeyValueRunStore
 from services.orchestrator.adapters.sources import KeyValueRunSources
 from services.orchestrator.adapters.tally import KeyValueTally
@@ -220,6 +221,7 @@ async def _modes(
     reranker = await service.channel(
         settings.reranker_address, [reranker_pb2.DESCRIPTOR.services_by_name["RerankerService"]]
     )
+    ingest = await service.channel(settings.ingest_address, [ingest_pb2.DESCRIPTOR.services_by_name["IngestService"]])
     guarded = GuardedModel(Metered(models, prices.cost_usd), new_canary() if settings.guard_canary else "")
     scorer = RerankerSentenceScorer(reranker, timeout_s=settings.run_score_timeout_s)
     drafter = Drafter(
@@ -246,6 +248,7 @@ async def _modes(
             drafter,
             agents,
             scorer,
+            ServiceLibrary(ingest, retriever, timeout_s=settings.run_search_timeout_s),
             models.held,
             checks,
             remembering,

@@ -211,3 +211,9 @@ class AgentFailed(Internal):
     """The agent's own code failed: its message is answered from the documents as without it."""
 
     reason = "AGENT_FAILED"
+
+
+class LibrarySilent(Unavailable):
+    """The store of documents or the retriever is down, stopping, or did not answer in time: whole documents cannot be read."""
+
+    reason = "DOCUMENTS_UNAVAILABLE"

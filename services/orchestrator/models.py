@@ -322,6 +322,16 @@ class SearchQuery:
 
 
 @dataclass(frozen=True)
+class ReadableDocument:
+    """A document that can be read whole."""
+
+    document_id: str
+    name: str
+    revision_id: str
+    chunk_count: int
+
+
+@dataclass(frozen=True)
 class Page:
     """One page of a listing of runs."""
 

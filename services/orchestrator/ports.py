@@ -6,12 +6,13 @@ from typing import Any, Protocol
 
 from kit.access.principal import Principal
 from kit.stores.forgetting import Source
-from services.orchestrator.log.events import Answer, Payload, Retrieval, RunEvent, RunStatus
+from services.orchestrator.log.events import Answer, Evidence, Payload, Retrieval, RunEvent, RunStatus
 from services.orchestrator.models import (
     Dependent,
     MarkerChange,
     Page,
     QuizAnswer,
+    ReadableDocument,
     RunKey,
     RunMarker,
     RunRecord,
@@ -212,6 +213,21 @@ class RunSources(Protocol):
 class Searcher(Protocol):
     async def search(self, query: SearchQuery) -> Retrieval:
         """The evidence set, numbered from 1. Raises Unavailable when neither engine answers."""
+        ...
+
+
+class Library(Protocol):
+    """Whole documents, as far as the run's principal may read them."""
+
+    async def documents(
+        self, collection_ids: Sequence[str], document_ids: Sequence[str], most: int
+    ) -> Sequence[ReadableDocument]:
+        """The searchable documents of the collections, or those of them that are named: at most so many. Raises Unavailable."""
+        ...
+
+    async def chunks(self, document_id: str) -> Sequence[Evidence]:
+        """The chunks of its visible revision in reading order, numbered from 1; none where there is no such document any more.
+        Raises Unavailable."""
         ...
 
 

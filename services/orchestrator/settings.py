@@ -33,6 +33,9 @@ class OrchestratorSettings(MessageStoreSettings, SigningServiceSettings):
     reranker_address: str = "127.0.0.1:7001"
     """host:port of the model server: it scores sentences for extractive answers."""
 
+    ingest_address: str = "127.0.0.1:7003"
+    """host:port of the ingest service, which lists the documents of a collection."""
+
     memory_address: str = "127.0.0.1:7006"
     """host:port of the memory service."""
 

@@ -8,22 +8,24 @@ from typing import Any
 
 from kit.errors import GroundworkError
 from services.orchestrator.agent import Agent, Searching
-from services.orchestrator.answering.blocks import fill_in
+from services.orchestrator.answering.blocks import fill_in, write_text
 from services.orchestrator.answering.drafting import Draft, Drafter, Question, degraded, restarted
 from services.orchestrator.answering.generation import Listener
 from services.orchestrator.artefacts.kinds import problem_with
 from services.orchestrator.errors import BudgetSpent
 from services.orchestrator.log.events import Answer, Artefact, Evidence, Plan, Retrieval, Thinking
-from services.orchestrator.models import RunRecord, SearchQuery, Turn
+from services.orchestrator.models import ReadableDocument, RunRecord, SearchQuery, Turn
 from services.orchestrator.modes.drafts import answer_of, checked
 from services.orchestrator.modes.threads import forgotten_documents
-from services.orchestrator.ports import RunSources, Searcher, SentenceScorer
+from services.orchestrator.ports import Library, RunSources, Searcher, SentenceScorer
 from services.orchestrator.prompts import rules
 from services.orchestrator.steps.run import Run, just
 from services.orchestrator.verification.checks import Checks
 from services.orchestrator.without_model.followups import search_queries, stand_alone
 
 _USUAL_TOP_K = 8
+MOST_DOCUMENTS = 500
+"""That one run reads whole."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,18 @@ class Hands:
     drafter: Drafter
     scorer: SentenceScorer
     checks: Checks
+    library: Library
+
+
+@dataclass(frozen=True)
+class _Listed:
+    """The documents that a run works on."""
+
+    documents: Sequence[ReadableDocument]
+
+    def event(self) -> Thinking:
+        count = len(self.documents)
+        return Thinking("work", f"Reading {count} document{'s' if count != 1 else ''} whole.")
 
 
 @dataclass(frozen=True)
@@ -106,6 +120,34 @@ class Work:
         forgotten = await forgotten_documents(self.run, self.record, self.hands.sources, evidence)
         kept = [hit for hit in evidence if hit.document_id not in forgotten]
         return tuple(replace(hit, number=number) for number, hit in enumerate(kept, start=1))
+
+    async def documents(self, most: int = MOST_DOCUMENTS) -> Sequence[ReadableDocument]:
+        """The documents that the message is about: those that it names, or all of its collections. Raises Unavailable."""
+        request = self.record.request
+
+        async def listed() -> _Listed:
+            return _Listed(await self.hands.library.documents(request.collection_ids, request.document_ids, most))
+
+        shown = await self.run.once("documents", listed, _Listed, show=_Listed.event)
+        return shown.documents
+
+    async def read(self, document_id: str) -> Sequence[Evidence]:
+        """All chunks of a document in reading order; none of one that was deleted. Raises Unavailable."""
+        return await self.allowed(await self.hands.library.chunks(document_id))
+
+    async def write(self, evidence: Sequence[Evidence], *, prompt: str, max_tokens: int) -> str:
+        """A text that the model writes from the passages, with their numbers as marks: those of other passages are left out. Call
+        it in a step. Raises ModelUnavailable, ModelRejected."""
+        generator = self.hands.drafter.generator
+        assert generator is not None, "ask has_model first"
+        return await write_text(
+            generator,
+            self.message,
+            evidence,
+            system=rules.with_prompt(rules.SUMMARISE, prompt),
+            max_tokens=self.run.budgets.affordable_tokens(max_tokens),
+            listener=Listener(restarted=lambda restart: self.run.say(restarted(restart))),
+        )
 
     async def fill_in(
         self, schema: Mapping[str, Any], evidence: Sequence[Evidence], *, prompt: str = "", max_tokens: int = 0

@@ -346,7 +346,7 @@ class AgentEvent(Event):
     """`agent`: an agent was chosen."""
 
     name: str = Field(description="Its name.")
-    chosen_by: str = Field(description="`explicit`, `default` or `classified`.")
+    chosen_by: str = Field(description="`explicit`, `model`, `classified` (by rules) or `default`.")
 
 
 class ThinkingEvent(Event):

@@ -1,17 +1,20 @@
-"""Evidence from the retriever service."""
+"""Evidence from the retriever service, and whole documents: which there are is told by the ingest service."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import fields
 from datetime import datetime
 
 from google.protobuf.timestamp_pb2 import Timestamp
+from groundwork.common.v1 import common_pb2
+from groundwork.ingest.v1 import ingest_pb2, ingest_pb2_grpc
 from groundwork.retriever.v1 import retriever_pb2 as pb
 from groundwork.retriever.v1 import retriever_pb2_grpc as rpc
 
-from kit.errors import Cancelled, DeadlineExceeded, Unavailable
+from kit.errors import Cancelled, DeadlineExceeded, NotFound, Unavailable
 from kit.rpc.channel import Channel
 from services.orchestrator.adapters.codec import read
-from services.orchestrator.errors import SearchSilent
+from services.orchestrator.errors import LibrarySilent, SearchSilent
 from services.orchestrator.log.events import (
     BoundingBox,
     Degradation,
@@ -21,9 +24,12 @@ from services.orchestrator.log.events import (
     Retrieval,
     StageRank,
 )
-from services.orchestrator.models import SearchQuery
+from services.orchestrator.models import ReadableDocument, SearchQuery
 
 _STRATEGIES = {pb.STRATEGY_DENSE: "dense", pb.STRATEGY_LEXICAL: "lexical", pb.STRATEGY_HYBRID: "hybrid"}
+_DOCUMENTS_A_PAGE = 100
+_CHUNKS_A_CALL = 50
+"""Chunks of PDFs carry the boxes of their lines: fifty of them are a few hundred kilobytes."""
 _ORIGIN = tuple(field.name for field in fields(Origin))
 _NUMBERS = {name: number for number, name in _STRATEGIES.items()}
 
@@ -62,6 +68,63 @@ class RetrieverSearcher:
             strategy=_STRATEGIES.get(response.strategy, ""),
             dropped=tuple(DroppedPassage(each.chunk_id, "", each.stage) for each in response.dropped),
         )
+
+
+class ServiceLibrary:
+    """Library over the contracts of both services."""
+
+    def __init__(self, ingest: Channel, retriever: Channel, *, timeout_s: float) -> None:
+        self._documents = ingest_pb2_grpc.IngestServiceStub(ingest)
+        self._chunks = rpc.RetrieverServiceStub(retriever)
+        self._timeout_s = timeout_s
+
+    async def documents(
+        self, collection_ids: Sequence[str], document_ids: Sequence[str], most: int
+    ) -> Sequence[ReadableDocument]:
+        with _in_our_words():
+            found: list[ingest_pb2.Document] = []
+            if document_ids:
+                for document_id in document_ids:
+                    found += await self._named(document_id, collection_ids)
+            else:
+                for collection_id in collection_ids:
+                    found += await self._of(collection_id, most - len(found))
+        return [_document(each) for each in found if each.report.chunk_count and each.revision_id][:most]
+
+    async def _named(self, document_id: str, collection_ids: Sequence[str]) -> Sequence[ingest_pb2.Document]:
+        try:
+            request = ingest_pb2.GetDocumentRequest(document_id=document_id)
+            response = await self._documents.GetDocument(request, timeout=self._timeout_s)
+        except NotFound:
+            return []
+        return [response.document] if response.document.collection_id in collection_ids else []
+
+    async def _of(self, collection_id: str, most: int) -> Sequence[ingest_pb2.Document]:
+        """Those of a collection, by name."""
+        found: list[ingest_pb2.Document] = []
+        token = ""
+        while len(found) < most:
+            page = common_pb2.PageRequest(page_size=_DOCUMENTS_A_PAGE, page_token=token)
+            request = ingest_pb2.ListDocumentsRequest(collection_id=collection_id, page=page)
+            response = await self._documents.ListDocuments(request, timeout=self._timeout_s)
+            found += response.documents
+            token = response.next_page_token
+            if not token:
+                break
+        return sorted(found[:most], key=lambda document: (document.name, document.document_id))
+
+    async def chunks(self, document_id: str) -> Sequence[Evidence]:
+        found: list[Evidence] = []
+        with _in_our_words():
+            while True:
+                request = pb.FetchChunksRequest(
+                    document_id=document_id, first_ordinal=len(found), chunk_count=_CHUNKS_A_CALL
+                )
+                response = await self._chunks.FetchChunks(request, timeout=self._timeout_s)
+                for window in response.chunks:
+                    found.append(evidence_of(len(found) + 1, pb.Hit(chunk=window.chunk)))
+                if not response.chunks or len(found) >= response.document_chunk_count:
+                    return found
 
 
 def evidence_of(number: int, hit: pb.Hit) -> Evidence:
@@ -112,3 +175,16 @@ def _ranks(hit: pb.Hit) -> Iterator[StageRank]:
 def _origin(metadata: Mapping[str, str]) -> Origin | None:
     known = {name: metadata[name] for name in _ORIGIN if metadata.get(name)}
     return Origin(**known) if known else None
+
+
+@contextmanager
+def _in_our_words() -> Iterator[None]:
+    """A user reads the message: gRPC's own names addresses and frames."""
+    try:
+        yield
+    except (Unavailable, DeadlineExceeded, Cancelled) as error:  # Cancelled is what a stopping server says
+        raise LibrarySilent("the documents cannot be read now; ask again in a minute") from error
+
+
+def _document(message: ingest_pb2.Document) -> ReadableDocument:
+    return ReadableDocument(message.document_id, message.name, message.revision_id, message.report.chunk_count)

@@ -18,6 +18,7 @@ from kit.llm import (
     Finish,
     LanguageModel,
     ModelUnavailable,
+    Operation,
     ReasoningDelta,
     Request,
     Restart,
@@ -70,6 +71,23 @@ async def fill_in(
                 return {name: _with_strings(value, rewrite) for name, value in block.items()}
             messages += [ChatMessage("assistant", text or "{}"), ChatMessage("user", rules.repair(wrong))]
     raise NoBlock(f"the model did not follow the schema of the answer: {wrong}")
+
+
+async def write_text(
+    generator: Generator,
+    question: str,
+    evidence: Sequence[Evidence],
+    *,
+    system: str,
+    max_tokens: int,
+    listener: Listener,
+) -> str:
+    """A text about the passages, with their numbers as marks. Raises QuestionTooLong, ModelUnavailable, ModelRejected."""
+    with generator.held():
+        prompt = await compose(question, (), evidence, generator.model, answer_tokens=max_tokens, system=system)
+        request = Request(prompt.messages, prompt.max_tokens, Operation.SUMMARISE)
+        text = await _written(generator.model, request, listener)
+    return rewrite_marks(text, valid={each.number for each in evidence}).strip()
 
 
 async def _written(model: LanguageModel, request: Request, listener: Listener) -> str:

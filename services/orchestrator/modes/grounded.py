@@ -12,10 +12,11 @@ from services.orchestrator.answering.drafting import degraded
 from services.orchestrator.errors import AgentFailed, StepDiverged
 from services.orchestrator.log.events import AgentChosen, Answer, Budgets, Degradation, RunMode, Thinking
 from services.orchestrator.models import RunRecord, ToolSelection
-from services.orchestrator.modes.agents import WordRouter
+from services.orchestrator.modes.agents import AUTO
 from services.orchestrator.modes.documents import DocumentAnswers, Limits, is_small_talk
 from services.orchestrator.modes.mode import Mode, ModeServices
 from services.orchestrator.modes.proactive import Asked
+from services.orchestrator.modes.routing import Router
 from services.orchestrator.modes.tool_answers import ChatLimits, ToolAnswers
 from services.orchestrator.settings import OrchestratorSettings
 from services.orchestrator.steps.budgets import usual_for
@@ -44,16 +45,18 @@ class Grounded(Mode):
     def __init__(self, services: ModeServices, limits: Limits, with_tools: ChatLimits = ChatLimits()) -> None:  # noqa: B008 - frozen
         self.budgets = limits.budgets
         self._agents = services.agents
-        self._router = WordRouter(services.agents)
+        self._router = Router(services.agents, services.model)
         self._threads = services.threads
         self._drafter = services.drafter
         self._remembering = services.remembering
         self._tools = ToolAnswers(services, with_tools)
         self._documents = DocumentAnswers(services, limits)
-        self._hands = Hands(services.searcher, services.sources, services.drafter, services.scorer, services.checks)
+        self._hands = Hands(
+            services.searcher, services.sources, services.drafter, services.scorer, services.checks, services.library
+        )
 
     async def answer(self, run: Run, record: RunRecord) -> Answer:
-        chosen = await run.once("agent", partial(self._router.choose, record.request), AgentChosen)
+        chosen = await run.once("agent", partial(self._choose, run, record), AgentChosen)
         agent = self._agents.get(chosen.name) or await self._instead(run, chosen)
         if self._drafter.model_name:
             agent = replace(agent, prompt=await self._remembering.added_to(agent.prompt, run, record))
@@ -65,6 +68,13 @@ class Grounded(Mode):
             return answer or await self._documents.answer(run, record, agent, within="documents/")
         answer = await self._by_tools(run, record, agent) if agent.tools else None
         return answer or await self._documents.answer(run, record, agent)
+
+    async def _choose(self, run: Run, record: RunRecord) -> AgentChosen:
+        if record.request.agent not in ("", AUTO):
+            return await self._router.choose(record.request, (), may_ask=False)
+        may_ask = bool(self._hands.drafter.model_name) and not is_small_talk(record.request.question)
+        history = await self._threads.history(run, record, for_model=may_ask)
+        return await self._router.choose(record.request, history, may_ask=may_ask)
 
     async def _by_own_work(self, run: Run, record: RunRecord, agent: Agent) -> Answer | None:
         """What the agent's own work comes to; None, said so, where it fails, and where the agent leaves the message to a search."""

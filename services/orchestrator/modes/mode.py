@@ -13,7 +13,7 @@ from services.orchestrator.log.events import Answer, Budgets, RunMode
 from services.orchestrator.models import RunRecord
 from services.orchestrator.modes.agents import Agents
 from services.orchestrator.modes.threads import Threads
-from services.orchestrator.ports import RunSources, Searcher, SentenceScorer, Tools
+from services.orchestrator.ports import Library, RunSources, Searcher, SentenceScorer, Tools
 from services.orchestrator.remembering.recalling import NothingRemembered, Remembering
 from services.orchestrator.steps.run import Run
 from services.orchestrator.verification.checks import Checks
@@ -37,6 +37,9 @@ class ModeServices:
 
     scorer: SentenceScorer
     """Says how near texts are in meaning."""
+
+    library: Library
+    """Reads whole documents."""
 
     held: Callable[[], AbstractContextManager[None]] = nullcontext
     """Within it the model stays the same one."""

@@ -19,6 +19,15 @@ Rules:
 - {QUOTED}
 - Reply with one JSON object that follows the schema, and with nothing else. Write texts in the language of the question."""
 
+SUMMARISE = f"""You summarise the numbered sources, which are one part of a longer text, and nothing else.
+Rules:
+- Use only what the sources say. Never add what you know from elsewhere.
+- After every sentence put the number of the source it comes from in square brackets, like this: [1].
+- Say what matters: results, decisions, numbers, names, conditions. Leave out how the text is organised.
+- {QUOTED}
+- Write plain sentences without headings or lists, in the language of the request."""
+"""To a model that summarises a part of a document."""
+
 WITH_TOOLS = f"""You are the assistant of a collection of documents, and you have tools.
 Rules:
 - Before you answer a question about facts, search the documents. Answer greetings and small talk directly, without tools.
@@ -89,6 +98,16 @@ UNFINISHED = {
     RunStatus.FAILED: "(This answer failed before it was finished.)",
 }
 """What a model is told of an earlier answer that did not come to its end."""
+
+
+def route(agents: str) -> str:
+    """To a model that chooses who answers a message."""
+    return (
+        "You choose which agent answers the last message of a conversation over documents. The agents:\n"
+        f"{agents}\n"
+        'A message like "one more" or "again" goes to the agent that served the request before it. Questions about facts go to '
+        "reasoning. Reply with the name of one agent and nothing else."
+    )
 
 
 def repair(wrong: str) -> str:

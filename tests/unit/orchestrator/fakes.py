@@ -26,6 +26,7 @@ from services.orchestrator.log.events import Answer, EffectClass, Evidence, Retr
 from services.orchestrator.models import (
     Dependent,
     QuizAnswer,
+    ReadableDocument,
     RunKey,
     RunRecord,
     SearchQuery,
@@ -85,6 +86,26 @@ class FakeSearcher:
         if self.down:
             raise Unavailable("both engines are down", reason="SEARCH_UNAVAILABLE")
         return self.retrieval
+
+
+class FakeLibrary:
+    """Library in memory: the chunks of each document by its id."""
+
+    def __init__(self, documents: Mapping[str, Sequence[Evidence]] | None = None) -> None:
+        self._chunks = documents if documents is not None else {each.document_id: [each] for each in EVIDENCE}
+        self.reads: list[str] = []
+
+    async def documents(
+        self, collection_ids: Sequence[str], document_ids: Sequence[str], most: int
+    ) -> Sequence[ReadableDocument]:
+        named = [each for each in self._chunks if not document_ids or each in document_ids]
+        return [
+            ReadableDocument(each, self._chunks[each][0].document_name, "r1", len(self._chunks[each])) for each in named
+        ]
+
+    async def chunks(self, document_id: str) -> Sequence[Evidence]:
+        self.reads.append(document_id)
+        return self._chunks.get(document_id, ())
 
 
 class FakeScorer:

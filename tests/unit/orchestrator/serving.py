@@ -15,11 +15,11 @@ from services.orchestrator.modes.mode import ModeServices
 from services.orchestrator.modes.qa import Qa
 from services.orchestrator.modes.serving import Modes, discover_modes
 from services.orchestrator.modes.threads import Threads
-from services.orchestrator.ports import Memory, RunSources, Searcher, SentenceScorer, Tools
+from services.orchestrator.ports import Library, Memory, RunSources, Searcher, SentenceScorer, Tools
 from services.orchestrator.settings import OrchestratorSettings
 from services.orchestrator.verification.checks import Checks
 from services.orchestrator.verification.judges import ClaimJudge, WordJudge
-from tests.unit.orchestrator.fakes import FakeMemory, FakeScorer, FakeSearcher, FakeSources, FakeTools
+from tests.unit.orchestrator.fakes import FakeLibrary, FakeMemory, FakeScorer, FakeSearcher, FakeSources, FakeTools
 
 
 class NoModel:
@@ -45,6 +45,7 @@ def mode_services(
     tools: Tools | None = None,
     agents: Agents | None = None,
     scorer: SentenceScorer | None = None,
+    library: Library | None = None,
     judges: Sequence[ClaimJudge] = (WordJudge(),),
 ) -> ModeServices:
     """What is not given is a fake."""
@@ -58,6 +59,7 @@ def mode_services(
         drafter or Drafter(FakeScorer(), None),
         agents or discover_agents(),
         scorer or FakeScorer(),
+        library or FakeLibrary(),
         checks=Checks(judges, searcher=searcher, sources=sources),
     )
 

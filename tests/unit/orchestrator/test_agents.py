@@ -14,11 +14,12 @@ from services.orchestrator.answering.generation import Generator, Listener
 from services.orchestrator.errors import BrokenAgent, InvalidRequest
 from services.orchestrator.log.events import Answer, Citation, Payload, RunMode, RunStatus, Thinking
 from services.orchestrator.log.journal import Journal
-from services.orchestrator.models import RunRecord, RunRequest
-from services.orchestrator.modes.agents import Agents, WordRouter, discover_agents
+from services.orchestrator.models import RunRecord, RunRequest, Turn
+from services.orchestrator.modes.agents import Agents, discover_agents
+from services.orchestrator.modes.routing import Router, RuleRouter
 from tests.unit.orchestrator.cutting import AT, KEY, now
 from tests.unit.orchestrator.fakes import EVIDENCE, MemoryLog
-from tests.unit.orchestrator.serving import document_modes, mode_services
+from tests.unit.orchestrator.serving import NoModel, document_modes, mode_services
 from tests.unit.orchestrator.toolloop.scripting import Reply, ScriptedReplies
 
 GUIDE = Path(__file__).parents[3] / "docs" / "agents.md"
@@ -75,20 +76,44 @@ async def test_words_choose_between_agents_and_the_default_takes_the_rest(tmp_pa
     (tmp_path / "contract_review.py").write_text(
         f"{IMPORT}AGENT = Agent('Finds obligations, deadlines and risks in contracts.')"
     )
-    (tmp_path / "quizzes.py").write_text(f"{IMPORT}AGENT = Agent('Makes quizzes with questions to learn from.')")
+    (tmp_path / "drills.py").write_text(f"{IMPORT}AGENT = Agent('Makes drills with questions to learn from.')")
     agents = discover_agents([tmp_path])
-    router = WordRouter(agents)
+    router = Router(agents, NoModel())
     for question, named, chosen in [
         ("Which risks and deadlines does the contract have?", "", ("contract_review", "classified")),
         ("Please review this contract", "auto", ("contract_review", "classified")),
         ("What risk does the report name?", "auto", ("reasoning", "default")),
-        ("Which risks and deadlines does the contract have?", "quizzes", ("quizzes", "explicit")),
+        ("Which risks and deadlines does the contract have?", "drills", ("drills", "explicit")),
         ("When was the tower built?", "", ("reasoning", "default")),
+        ("Summarise the handbook", "", ("summary", "classified")),
     ]:
-        choice = await router.choose(RunRequest(RunMode.GROUNDED, question, ("default",), agent=named))
+        choice = await router.choose(
+            RunRequest(RunMode.GROUNDED, question, ("default",), agent=named), (), may_ask=True
+        )
         assert (choice.name, choice.chosen_by) == chosen, question
-    with pytest.raises(InvalidRequest, match="contract_review, quiz, quizzes, reasoning"):
+    with pytest.raises(InvalidRequest, match=r"contract_review, .*reasoning"):
         agents.check("nobody")
+
+
+def test_follow_up_goes_to_the_agent_of_the_message_before_it() -> None:
+    rules = RuleRouter(discover_agents())
+    before = [Turn("user", "Summarise the handbook"), Turn("assistant", "It is about …")]
+    assert rules.choose("Shorter, please", before).name == "summary"
+    assert rules.choose("Again", before).name == "summary"
+    assert rules.choose("one more", [*before, Turn("user", "again")]).name == "summary"
+    assert rules.choose("When was the tower built?", before).name == "reasoning"
+
+
+async def test_model_chooses_with_the_recent_turns_and_at_most_ten_tokens() -> None:
+    request = RunRequest(RunMode.GROUNDED, "Again, but for children", ("default",))
+    history = [Turn("user", "Summarise the handbook"), Turn("assistant", "It is about …")]
+    for reply, chosen in [("Summary.", ("summary", "model")), ("I do not know", ("summary", "classified"))]:
+        model = Said([reply])
+        choice = await Router(discover_agents(), model).choose(request, history, may_ask=True)
+        assert (choice.name, choice.chosen_by) == chosen
+        (asked,) = model.requests
+        assert (asked.max_tokens, asked.temperature) == (10, 0.0)
+        assert "Summarise the handbook" in asked.messages[-1].content
 
 
 @pytest.mark.parametrize(

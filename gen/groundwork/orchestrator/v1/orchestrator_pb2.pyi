@@ -1223,7 +1223,7 @@ class AgentChosen(_message.Message):
     name: _builtins.str
     """Its name."""
     chosen_by: _builtins.str
-    """"explicit", "default" or "classified"."""
+    """"explicit", "model", "classified" (by rules) or "default"."""
     def __init__(
         self,
         *,
