@@ -85,6 +85,26 @@ def citation(source: Evidence, quote: Quote, number: int) -> Citation:
     )
 
 
+def around_quote(whole: Citation, room: int) -> Citation:
+    """The citation with at most so many characters of its passage around its quote, or with all of the quote."""
+    if len(whole.text) <= room:
+        return whole
+    start = max(0, whole.quote_start - max(0, room - (whole.quote_end - whole.quote_start)) // 2)
+    end = max(whole.quote_end, start + room)
+    boxes = tuple(
+        replace(box, char_start=box.char_start - start, char_end=box.char_end - start)
+        for box in whole.bounding_boxes
+        if box.char_start >= start and box.char_end <= end
+    )
+    return replace(
+        whole,
+        text=whole.text[start:end],
+        quote_start=whole.quote_start - start,
+        quote_end=whole.quote_end - start,
+        bounding_boxes=boxes,
+    )
+
+
 def _boxes_of(source: Evidence, quote: Quote) -> tuple[BoundingBox, ...]:
     """The lines of the quote; all of the passage where it is meant as a whole, or where it is not known which line is where."""
     boxes = tuple(source.bounding_boxes)

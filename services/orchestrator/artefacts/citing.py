@@ -2,14 +2,16 @@
 
 from collections.abc import Sequence
 
-from services.orchestrator.answering.quotes import Quote, citation, closest_words
+from services.orchestrator.answering.quotes import Quote, around_quote, citation, closest_words
 from services.orchestrator.log.events import ArtefactItem, Citation, Evidence
 
 
 class Citing:
     """Collects what the parts of one artefact cite."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, around_chars: int = 0) -> None:
+        """`around_chars`: characters of a passage that are kept around a quote; 0 keeps the whole passage."""
+        self._around_chars = around_chars
         self._numbers: dict[tuple[str, int, int], int] = {}
         self._citations: list[Citation] = []
         self._items: dict[str, list[int]] = {}
@@ -21,7 +23,8 @@ class Citing:
         number = self._numbers.get(key)
         if number is None:
             number = self._numbers[key] = len(self._numbers) + 1
-            self._citations.append(citation(source, Quote(source.number, start, end), number))
+            whole = citation(source, Quote(source.number, start, end), number)
+            self._citations.append(around_quote(whole, self._around_chars) if self._around_chars else whole)
         numbers = self._items.setdefault(path, [])
         if number not in numbers:
             numbers.append(number)

@@ -73,7 +73,8 @@ class Grounded(Mode):
         if record.request.agent not in ("", AUTO):
             return await self._router.choose(record.request, (), may_ask=False)
         may_ask = bool(self._hands.drafter.model_name) and not is_small_talk(record.request.question)
-        history = await self._threads.history(run, record, for_model=may_ask)
+        # What answers reads the thread again, and says it when that fails.
+        history = await self._threads.history(run, record, for_model=may_ask, says_failure=False)
         return await self._router.choose(record.request, history, may_ask=may_ask)
 
     async def _by_own_work(self, run: Run, record: RunRecord, agent: Agent) -> Answer | None:

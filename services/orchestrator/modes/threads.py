@@ -28,7 +28,9 @@ class Threads:
         self._sources = sources
         self._turns = turns
 
-    async def history(self, run: Run, record: RunRecord, *, for_model: bool) -> Sequence[Turn]:
+    async def history(
+        self, run: Run, record: RunRecord, *, for_model: bool, says_failure: bool = True
+    ) -> Sequence[Turn]:
         """Turns before this one; none for runs without a thread, and none, said so, when memory does not answer."""
         if record.request.history:
             given = record.request.history[max(0, len(record.request.history) - self._turns) :]
@@ -40,7 +42,8 @@ class Threads:
             history = await self._memory.history(thread_id, self._turns)
             return await self._without_forgotten_turns(record, history) if for_model else history
         except GroundworkError as error:
-            await run.say(degraded("memory", "memory", error, "Going on without what was said before."))
+            if says_failure:
+                await run.say(degraded("memory", "memory", error, "Going on without what was said before."))
             return ()
 
     async def _without_forgotten_turns(self, record: RunRecord, history: Sequence[Turn]) -> Sequence[Turn]:

@@ -11,7 +11,7 @@ _SECTION_CHARS = 6_000
 
 
 @dataclass(frozen=True)
-class Section:
+class DocumentSection:
     """Chunks of one document that belong together."""
 
     title: str
@@ -22,7 +22,7 @@ class Section:
         return sum(len(each.text) for each in self.passages)
 
 
-def sections_of(passages: Sequence[Evidence], most: int) -> Sequence[Section]:
+def sections_of(passages: Sequence[Evidence], most: int) -> Sequence[DocumentSection]:
     """The sections of the chunks of one document, at most so many: by the deepest level of headings that gives no more, and where
     even the highest gives more, neighbours are joined."""
     if not passages:
@@ -32,24 +32,24 @@ def sections_of(passages: Sequence[Evidence], most: int) -> Sequence[Section]:
         found = _by_headings(passages, level)
         if len(found) <= most:
             return _cut(found, most)
-    found = _by_headings(passages, 1) if deepest else [Section(passages[0].document_name, passages)]
+    found = _by_headings(passages, 1) if deepest else [DocumentSection(passages[0].document_name, passages)]
     return _cut(found, most) if len(found) <= most else _joined(found, most)
 
 
-def _by_headings(passages: Sequence[Evidence], level: int) -> list[Section]:
+def _by_headings(passages: Sequence[Evidence], level: int) -> list[DocumentSection]:
     """One section for each run of chunks below the same headings, down to the level."""
     return [
-        Section(" › ".join(path) or group[0].document_name, group)
+        DocumentSection(" › ".join(path) or group[0].document_name, group)
         for path, group in (
             (path, list(chunks)) for path, chunks in groupby(passages, lambda each: tuple(each.heading_path[:level]))
         )
     ]
 
 
-def _cut(sections: Sequence[Section], most: int) -> Sequence[Section]:
+def _cut(sections: Sequence[DocumentSection], most: int) -> Sequence[DocumentSection]:
     """The sections, of which long ones are cut as far as there may be more of them."""
     room = most - len(sections)
-    cut: list[Section] = []
+    cut: list[DocumentSection] = []
     for section in sections:
         parts = min(room + 1, -(-section.size_chars // _SECTION_CHARS), len(section.passages))
         room -= max(0, parts - 1)
@@ -57,21 +57,21 @@ def _cut(sections: Sequence[Section], most: int) -> Sequence[Section]:
     return cut
 
 
-def _parts(section: Section, count: int) -> Sequence[Section]:
+def _parts(section: DocumentSection, count: int) -> Sequence[DocumentSection]:
     if count == 1:
         return [section]
     size = -(-len(section.passages) // count)
     starts = range(0, len(section.passages), size)
-    return [Section(section.title, section.passages[start : start + size]) for start in starts]
+    return [DocumentSection(section.title, section.passages[start : start + size]) for start in starts]
 
 
-def _joined(sections: Sequence[Section], most: int) -> Sequence[Section]:
+def _joined(sections: Sequence[DocumentSection], most: int) -> Sequence[DocumentSection]:
     """So many sections, made of neighbours."""
     size = -(-len(sections) // most)
     groups = (sections[start : start + size] for start in range(0, len(sections), size))
-    return [Section(_span(group), [each for section in group for each in section.passages]) for group in groups]
+    return [DocumentSection(_span(group), [each for section in group for each in section.passages]) for group in groups]
 
 
-def _span(group: Sequence[Section]) -> str:
+def _span(group: Sequence[DocumentSection]) -> str:
     first, last = group[0].title, group[-1].title
     return first if first == last else f"{first} – {last}"

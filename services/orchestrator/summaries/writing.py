@@ -10,11 +10,11 @@ from functools import partial
 from kit.errors import GroundworkError
 from services.orchestrator.answering.citations import cited_numbers
 from services.orchestrator.answering.drafting import EXTRACTIVE, MODEL
-from services.orchestrator.answering.quotes import Quote, citation
+from services.orchestrator.answering.quotes import Quote, around_quote, citation
 from services.orchestrator.log.events import Answer, Citation, Evidence, Thinking
 from services.orchestrator.log.screen import Screen
 from services.orchestrator.summaries.carrying import carrying_sentences
-from services.orchestrator.summaries.sections import Section, sections_of
+from services.orchestrator.summaries.sections import DocumentSection, sections_of
 from services.orchestrator.summaries.wishes import Length, Wishes, read_wishes
 from services.orchestrator.verification.quoting import verify_quotes
 from services.orchestrator.work import Work
@@ -57,13 +57,13 @@ async def summarise(work: Work) -> Answer | None:
     return await _written(work, parts, wishes)
 
 
-async def _sections(work: Work) -> Sequence[Section]:
+async def _sections(work: Work) -> Sequence[DocumentSection]:
     """All sections in reading order, with passages numbered over all documents."""
     documents = await work.documents()
     if not documents:
         return []
     most = max(1, _MOST_SECTIONS // len(documents))
-    found: list[Section] = []
+    found: list[DocumentSection] = []
     read = 0
     for document in documents[:_MOST_SECTIONS]:
         chunks = [replace(each, number=read + each.number) for each in await work.read(document.document_id)]
@@ -76,7 +76,7 @@ async def _sections(work: Work) -> Sequence[Section]:
     return found
 
 
-async def _parts(work: Work, sections: Sequence[Section], wishes: Wishes) -> Sequence[Part]:
+async def _parts(work: Work, sections: Sequence[DocumentSection], wishes: Wishes) -> Sequence[Part]:
     count = max(1, min(wishes.length.of_a_section, wishes.length.at_most // len(sections)))
     began_s = work.run.journal.worked_s
     parts: list[Part] = []
@@ -102,7 +102,7 @@ def _shown(told: str, _: Part) -> Thinking:
     return Thinking("work", told)
 
 
-async def _part(work: Work, section: Section, count: int, wishes: Wishes) -> Part:
+async def _part(work: Work, section: DocumentSection, count: int, wishes: Wishes) -> Part:
     if _may_ask(work):
         try:
             return await _part_by_model(work, section, count, wishes)
@@ -124,7 +124,7 @@ def _may_ask(work: Work) -> bool:
     return work.has_model and (remaining_s is None or remaining_s > limit_s * _KEPT_SHARE)
 
 
-async def _part_by_model(work: Work, section: Section, count: int, wishes: Wishes) -> Part:
+async def _part_by_model(work: Work, section: DocumentSection, count: int, wishes: Wishes) -> Part:
     focus = f" Look at {wishes.focus} above all." if wishes.focus else ""
     prompt = f"The part is called: {section.title}. Write {count} to {count + 1} sentences.{focus}"
     text = await work.write(section.passages, prompt=prompt, max_tokens=_SECTION_TOKENS)
@@ -208,22 +208,4 @@ async def _overview(work: Work, parts: Sequence[Part], wishes: Wishes) -> str:
 def _fitting(citations: Sequence[Citation]) -> tuple[Citation, ...]:
     """The citations with so much of their passages that all fit into one event: at least what is quoted."""
     room = _CITED_CHARS // max(1, len(citations))
-    return tuple(each if len(each.text) <= room else _around(each, room) for each in citations)
-
-
-def _around(whole: Citation, room: int) -> Citation:
-    """The citation with the words around its quote."""
-    start = max(0, whole.quote_start - max(0, room - (whole.quote_end - whole.quote_start)) // 2)
-    end = max(whole.quote_end, start + room)
-    boxes = tuple(
-        replace(box, char_start=box.char_start - start, char_end=box.char_end - start)
-        for box in whole.bounding_boxes
-        if box.char_start >= start and box.char_end <= end
-    )
-    return replace(
-        whole,
-        text=whole.text[start:end],
-        quote_start=whole.quote_start - start,
-        quote_end=whole.quote_end - start,
-        bounding_boxes=boxes,
-    )
+    return tuple(around_quote(each, room) for each in citations)

@@ -160,10 +160,15 @@ async def test_agent_that_is_dropped_in_is_listed_beside_the_default(serve: Call
     listed = (await (await serve()).client.get("/v1/agents")).json()
     assert [(each["name"], each["is_default"], each["makes_block"]) for each in listed["agents"]] == [
         ("calculator", False, False),
+        ("extraction", False, False),
         ("milestones", False, True),
         ("quiz", False, False),
         ("reasoning", True, False),
+<<<<<<< HEAD
         ("visualisation", False, False),
+=======
+        ("summary", False, False),
+>>>>>>> c5633027 (Extract fields of documents into a table with a citation for each value)
     ]
     assert {each["name"] for each in listed["modes"]} == {"agent", "chat", "grounded", "qa"}
 
@@ -215,7 +220,11 @@ async def test_without_a_name_the_words_of_the_message_choose(serve: Callable[..
 async def test_agent_that_does_not_exist_is_refused_with_those_that_do(serve: Callable[..., Any]) -> None:
     answer = await (await serve()).client.post(PATH, json={**MESSAGE, "agent": "nobody"})
     assert answer.status_code == 400
+<<<<<<< HEAD
     assert "calculator, milestones, quiz, reasoning, visualisation" in answer.json()["detail"]
+=======
+    assert "calculator, extraction, milestones, reasoning" in answer.json()["detail"]
+>>>>>>> c5633027 (Extract fields of documents into a table with a citation for each value)
 
 
 async def test_agent_with_tools_has_its_model_call_them_and_no_others(

@@ -1,0 +1,10 @@
+"""The agent that reads fields out of documents into a table."""
+
+from services.orchestrator.agent import Agent
+from services.orchestrator.extraction.working import extract
+
+AGENT = Agent(
+    "Extracts named fields, or those of a JSON Schema, from each document into a table with a row for each document.",
+    called_for_by=(r"\b(extract|pull out|read out)\b.+\b(from|of|for|in) (all|each|every|these|my|our|the)\b",),
+    work=extract,
+)
