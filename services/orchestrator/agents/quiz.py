@@ -141,6 +141,12 @@ async def _by_rules(
 AGENT = Agent(
     "Makes a quiz about documents: multiple choice, true or false, short answers; test questions, one more, another quiz.",
     searching=Searching(top_k=_TOP_K),
+    called_for_by=(
+        r"\b(quiz(zes)?|test me|quiz me|flash ?cards?|multiple[- ]choice|true[- ](or[- ])?false|exam questions?|test questions?)\b",
+        r"\b(practice|revision|trivia|comprehension) questions?\b|\bquestions? (to|that) (test|check)\b",
+        r"\b(ask me|test my|check my (knowledge|understanding))\b",
+        r"\b(interrogazione|cuestionario|questionnaire à choix|prüfungsfragen|quizfragen|frag mich ab)\b",
+    ),
     work=work,
     artefacts={QUIZ: SCHEMA},
 )

@@ -127,6 +127,14 @@ def _tell_rules(drawn: _Drawn) -> Thinking:
 AGENT = Agent(
     "Draws a diagram, chart, graph, table, timeline or mind map of what documents say, or shows documents side by side.",
     searching=Searching(top_k=_TOP_K),
+    called_for_by=(
+        r"\b((flow|bar|line|radar|pie|gantt|sequence|class|state|column) ?-?(chart|diagram|graph)s?)\b",
+        r"\b(charts?|diagrams?|flowcharts?)\b",
+        r"\b(mind ?maps?|time ?lines?|mermaid|visuali[sz]\w*|infographic|side by side|comparison table)\b",
+        r"\b(draw|plot|graph|sketch)\b(?! (on|from|conclusions?|up|attention|near))",
+        r"\b(as|in|make|into) (a|an) (\w+ )?(table|graph)\b",
+        r"\b(diagramm\w*|zeichne\w*|zeitstrahl|schaubild|tabelle|graphique|diagramme|frise|gráfic\w+|diagrama|tabla)\b",
+    ),
     work=work,
     artefacts=ARTEFACTS,
 )

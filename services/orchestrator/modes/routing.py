@@ -45,7 +45,8 @@ class RuleRouter:
     def __init__(self, agents: Agents) -> None:
         self._default = agents.default.name
         self._patterns = {
-            agent.name: [re.compile(pattern, re.IGNORECASE | re.DOTALL) for pattern in agent.called_for_by] for agent in agents.all
+            agent.name: [re.compile(pattern, re.IGNORECASE | re.DOTALL) for pattern in agent.called_for_by]
+            for agent in agents.all
         }
         words = {agent.name: _stems(f"{agent.name.replace('_', ' ')} {agent.description}") for agent in agents.all}
         common = words.pop(self._default)

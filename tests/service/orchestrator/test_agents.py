@@ -164,11 +164,8 @@ async def test_agent_that_is_dropped_in_is_listed_beside_the_default(serve: Call
         ("milestones", False, True),
         ("quiz", False, False),
         ("reasoning", True, False),
-<<<<<<< HEAD
-        ("visualisation", False, False),
-=======
         ("summary", False, False),
->>>>>>> c5633027 (Extract fields of documents into a table with a citation for each value)
+        ("visualisation", False, False),
     ]
     assert {each["name"] for each in listed["modes"]} == {"agent", "chat", "grounded", "qa"}
 
@@ -220,11 +217,8 @@ async def test_without_a_name_the_words_of_the_message_choose(serve: Callable[..
 async def test_agent_that_does_not_exist_is_refused_with_those_that_do(serve: Callable[..., Any]) -> None:
     answer = await (await serve()).client.post(PATH, json={**MESSAGE, "agent": "nobody"})
     assert answer.status_code == 400
-<<<<<<< HEAD
-    assert "calculator, milestones, quiz, reasoning, visualisation" in answer.json()["detail"]
-=======
-    assert "calculator, extraction, milestones, reasoning" in answer.json()["detail"]
->>>>>>> c5633027 (Extract fields of documents into a table with a citation for each value)
+    names = "calculator, extraction, milestones, quiz, reasoning, summary, visualisation"
+    assert names in answer.json()["detail"]
 
 
 async def test_agent_with_tools_has_its_model_call_them_and_no_others(
