@@ -71,7 +71,7 @@ class RuleRouter:
         }
         if places:
             return min(places, key=lambda name: places[name])
-        stems = _stems(text)
+        stems = set() if is_follow_up(text) else _stems(text)
         shared = {name: len(stems & own) for name, own in self._words.items()}
         best = max(shared, key=lambda name: shared[name], default="")
         return best if best and shared[best] >= _LEAST_WORDS_IN_COMMON else None
