@@ -22,7 +22,7 @@ class Length(Enum):
 
 
 @dataclass(frozen=True)
-class Wishes:
+class SummaryWishes:
     """What is asked for."""
 
     length: Length = Length.USUAL
@@ -49,9 +49,9 @@ _FOCUS = re.compile(
 )
 
 
-def read_wishes(message: str) -> Wishes:
+def read_wishes(message: str) -> SummaryWishes:
     """The wishes that the message has words for."""
     focus = _FOCUS.search(message)
     rest = message[: focus.start()] + message[focus.end() :] if focus else message
     length = Length.SHORT if _SHORT.search(rest) else Length.LONG if _LONG.search(rest) else Length.USUAL
-    return Wishes(length, (focus["focus"] or focus["about"]).strip() if focus else "")
+    return SummaryWishes(length, (focus["focus"] or focus["about"]).strip() if focus else "")

@@ -15,7 +15,7 @@ from services.orchestrator.log.events import Answer, Citation, Evidence, Thinkin
 from services.orchestrator.log.screen import Screen
 from services.orchestrator.summaries.carrying import carrying_sentences
 from services.orchestrator.summaries.sections import DocumentSection, sections_of
-from services.orchestrator.summaries.wishes import Length, Wishes, read_wishes
+from services.orchestrator.summaries.wishes import Length, SummaryWishes, read_wishes
 from services.orchestrator.verification.quoting import verify_quotes
 from services.orchestrator.work import Work
 
@@ -31,7 +31,7 @@ _MARK = re.compile(r"\s?\[\d{1,9}\]")
 
 
 @dataclass(frozen=True)
-class Part:
+class SectionSummary:
     """The summary of one section. Its sentences end in the number of the passage that they come from."""
 
     title: str
@@ -76,10 +76,10 @@ async def _sections(work: Work) -> Sequence[DocumentSection]:
     return found
 
 
-async def _parts(work: Work, sections: Sequence[DocumentSection], wishes: Wishes) -> Sequence[Part]:
+async def _parts(work: Work, sections: Sequence[DocumentSection], wishes: SummaryWishes) -> Sequence[SectionSummary]:
     count = max(1, min(wishes.length.of_a_section, wishes.length.at_most // len(sections)))
     began_s = work.run.journal.worked_s
-    parts: list[Part] = []
+    parts: list[SectionSummary] = []
     for number, section in enumerate(sections, start=1):
         worked_s = work.run.journal.worked_s - began_s
         left_s = worked_s / max(1, number - 1) * (len(sections) - number)
@@ -90,7 +90,7 @@ async def _parts(work: Work, sections: Sequence[DocumentSection], wishes: Wishes
             await work.run.once(
                 f"section{number}",
                 partial(_part, work, section, count, wishes),
-                Part,
+                SectionSummary,
                 show=partial(_shown, told),
                 of_steps=True,
             )
@@ -98,11 +98,11 @@ async def _parts(work: Work, sections: Sequence[DocumentSection], wishes: Wishes
     return parts
 
 
-def _shown(told: str, _: Part) -> Thinking:
+def _shown(told: str, _: SectionSummary) -> Thinking:
     return Thinking("work", told)
 
 
-async def _part(work: Work, section: DocumentSection, count: int, wishes: Wishes) -> Part:
+async def _part(work: Work, section: DocumentSection, count: int, wishes: SummaryWishes) -> SectionSummary:
     if _may_ask(work):
         try:
             return await _part_by_model(work, section, count, wishes)
@@ -110,7 +110,7 @@ async def _part(work: Work, section: DocumentSection, count: int, wishes: Wishes
             await work.degrade("llm", error, f"Quoting the section {section.title[:120]} instead.")
     found = await asyncio.to_thread(carrying_sentences, section.passages, count, wishes.focus)
     numbers = {each.source for each in found}
-    return Part(
+    return SectionSummary(
         section.title,
         "\n".join(f"{' '.join(each.text.split())} [{each.source}]" for each in found),
         False,
@@ -124,15 +124,15 @@ def _may_ask(work: Work) -> bool:
     return work.has_model and (remaining_s is None or remaining_s > limit_s * _KEPT_SHARE)
 
 
-async def _part_by_model(work: Work, section: DocumentSection, count: int, wishes: Wishes) -> Part:
+async def _part_by_model(work: Work, section: DocumentSection, count: int, wishes: SummaryWishes) -> SectionSummary:
     focus = f" Look at {wishes.focus} above all." if wishes.focus else ""
     prompt = f"The part is called: {section.title}. Write {count} to {count + 1} sentences.{focus}"
     text = await work.write(section.passages, prompt=prompt, max_tokens=_SECTION_TOKENS)
     cited = set(cited_numbers(text))
-    return Part(section.title, text, True, [each for each in section.passages if each.number in cited])
+    return SectionSummary(section.title, text, True, [each for each in section.passages if each.number in cited])
 
 
-async def _quoted(work: Work, parts: Sequence[Part], wishes: Wishes) -> Answer:
+async def _quoted(work: Work, parts: Sequence[SectionSummary], wishes: SummaryWishes) -> Answer:
     """Sentences of the documents, each with a mark of its own."""
     evidence = {each.number: each for part in parts for each in part.evidence}
     if wishes.length is Length.SHORT:
@@ -156,7 +156,7 @@ async def _quoted(work: Work, parts: Sequence[Part], wishes: Wishes) -> Answer:
     return Answer(text, _fitting(citations), checked.support_status, EXTRACTIVE, verification=checked)
 
 
-def _shortest(parts: Sequence[Part], wishes: Wishes) -> Sequence[Part]:
+def _shortest(parts: Sequence[SectionSummary], wishes: SummaryWishes) -> Sequence[SectionSummary]:
     """The sentences that carry the sentences of all parts, as many as a short summary may have."""
     said = [(part, index) for part in parts for index in range(len(part.spans))]
     passages = [
@@ -168,7 +168,7 @@ def _shortest(parts: Sequence[Part], wishes: Wishes) -> Sequence[Part]:
     return [replace(part, text=part.text.split("\n")[index], spans=[part.spans[index]]) for part, index in kept]
 
 
-async def _written(work: Work, parts: Sequence[Part], wishes: Wishes) -> Answer | None:
+async def _written(work: Work, parts: Sequence[SectionSummary], wishes: SummaryWishes) -> Answer | None:
     """An overview from all parts, and below it the parts, unless the summary is to be short or is one part."""
     evidence = {each.number: each for part in parts for each in part.evidence}
     said = [part for part in parts if part.text]
@@ -181,12 +181,12 @@ async def _written(work: Work, parts: Sequence[Part], wishes: Wishes) -> Answer 
     return await work.answer(text, [each for number, each in evidence.items() if number in cited], method=MODEL)
 
 
-async def _overview(work: Work, parts: Sequence[Part], wishes: Wishes) -> str:
+async def _overview(work: Work, parts: Sequence[SectionSummary], wishes: SummaryWishes) -> str:
     """The reduce step: a few sentences over all parts; empty, said so, where the model fails."""
     if not work.has_model:
         return ""
 
-    async def write() -> Part:
+    async def write() -> SectionSummary:
         # Each passage is shown as what its part says of it: the overview cites the passages themselves.
         sources = [
             Evidence(number, "", "", part.title, _MARK.sub("", part.text))
@@ -195,11 +195,11 @@ async def _overview(work: Work, parts: Sequence[Part], wishes: Wishes) -> str:
         ]
         focus = f" Look at {wishes.focus} above all." if wishes.focus else ""
         prompt = f"The sources are the summaries of all parts, in order. Write an overview of 3 to 6 sentences.{focus}"
-        return Part("", await work.write(sources, prompt=prompt, max_tokens=_OVERVIEW_TOKENS), True)
+        return SectionSummary("", await work.write(sources, prompt=prompt, max_tokens=_OVERVIEW_TOKENS), True)
 
     try:
         told = "Putting the sections together."
-        return (await work.run.once("overview", write, Part, show=partial(_shown, told), of_steps=True)).text
+        return (await work.run.once("overview", write, SectionSummary, show=partial(_shown, told), of_steps=True)).text
     except GroundworkError as error:
         await work.degrade("llm", error, "The summary goes without an overview.")
         return ""
