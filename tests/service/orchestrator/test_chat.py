@@ -146,7 +146,7 @@ async def test_unknown_tool_is_refused_before_there_is_a_run(
         with pytest.raises(InvalidArgument, match=r"there is no tool 'mathe'; use some of .*math_eval.*time_now"):
             await told(stub, "Hello!", tools=pb.ToolSelection(names=["math_eval", "mathe"]))
         with pytest.raises(Unimplemented, match="use auto"):
-            await told(stub, "Hello!", memory="agentic")
+            await told(stub, "Hello!", memory="telepathic")
         assert not (await stub.ListRuns(pb.ListRunsRequest(), timeout=60)).runs
         events = await told(stub, "Hello!", tools=pb.ToolSelection(), memory="auto")
         assert next(event.thinking.text for event in events if event.step == "tools") == "No tools."
