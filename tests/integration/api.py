@@ -103,8 +103,9 @@ class Api:
         return self.events("POST", "/v1/qa", {"question": question, "collection_ids": [collection_id], **more})
 
     def chat(self, collection_id: str, message: str, **more: Any) -> Iterator[Event]:
-        """A message, answered as events."""
-        return self.events("POST", f"/v1/collections/{collection_id}/chat", {"message": message, **more})
+        """A message, answered as events by an agent that is named: no model is asked which one it is for."""
+        body = {"message": message, "agent": "reasoning", **more}
+        return self.events("POST", f"/v1/collections/{collection_id}/chat", body)
 
     def converse(self, message: str, **more: Any) -> Iterator[Event]:
         """A message that may use tools, answered as events."""

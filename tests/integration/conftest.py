@@ -128,7 +128,7 @@ def model_system(
         "GROUNDWORK_LLM_PROVIDERS": json.dumps({"scripted": provider}),
         # What is scripted is the answer: nothing else asks the model.
         "GROUNDWORK_VERIFY_JUDGE": "learned",
-        "GROUNDWORK_MEMORY_ENABLED": "false",
+        "GROUNDWORK_MEMORY": "off",
         # A model that falls silent is waited for so long. Less, and one is given up whose machine stood still for a moment.
         "GROUNDWORK_LLM_STALL_TIMEOUT_S": "20",
         "GROUNDWORK_RUN_LEASE_S": "1",

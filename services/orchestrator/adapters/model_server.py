@@ -67,12 +67,10 @@ def _read(claim: JudgedClaim, question: str) -> str:
 
 def judgement_of(verdict: pb.ClaimVerdict, checked_by: CheckedBy, threshold: float) -> Judgement:
     """The verdict that the server's probabilities make; from `threshold` on a claim counts as carried."""
-    if verdict.probability >= threshold:
-        said = supporting(checked_by)
-    elif verdict.contradiction >= _LIKELY:
-        return Judgement(Verdict.CONTRADICTED, checked_by, verdict.probability)
-    elif verdict.partial >= _LIKELY:
-        said = Verdict.PARTLY
-    else:
-        return Judgement(Verdict.NOT_FOUND, checked_by, verdict.probability)
-    return Judgement(said, checked_by, verdict.probability, verdict.passage, verdict.start, verdict.end)
+    if verdict.probability < threshold:
+        # `partial` is not used: it is not calibrated, and a claim that is said to be carried in part keeps its citation.
+        said = Verdict.CONTRADICTED if verdict.contradiction >= _LIKELY else Verdict.NOT_FOUND
+        return Judgement(said, checked_by, verdict.probability)
+    return Judgement(
+        supporting(checked_by), checked_by, verdict.probability, verdict.passage, verdict.start, verdict.end
+    )

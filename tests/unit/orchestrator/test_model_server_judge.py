@@ -18,7 +18,7 @@ BY = CheckedBy("alignment/3")
         ({"probability": 0.6}, 0.5, Verdict.SIMILAR_WORDING),
         ({"probability": 0.6}, 0.7, Verdict.NOT_FOUND),
         ({"probability": 0.1, "contradiction": 0.7, "partial": 0.2}, 0.5, Verdict.CONTRADICTED),
-        ({"probability": 0.1, "contradiction": 0.2, "partial": 0.7}, 0.5, Verdict.PARTLY),
+        ({"probability": 0.1, "contradiction": 0.2, "partial": 0.7}, 0.5, Verdict.NOT_FOUND),
         ({"probability": 0.4, "contradiction": 0.3, "partial": 0.3}, 0.5, Verdict.NOT_FOUND),
     ],
 )
@@ -27,5 +27,5 @@ def test_likeliest_of_what_a_judge_says_is_the_verdict(
 ) -> None:
     judged = judgement_of(pb.ClaimVerdict(passage=1, start=2, end=5, **said), BY, threshold)
     assert (judged.verdict, judged.probability) == (verdict, said["probability"])
-    has_span = verdict in (Verdict.SIMILAR_WORDING, Verdict.PARTLY)
+    has_span = verdict is Verdict.SIMILAR_WORDING
     assert (judged.passage, judged.end) == ((1, 5) if has_span else (None, 0))
