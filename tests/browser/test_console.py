@@ -274,7 +274,7 @@ def test_conversation_is_kept_over_a_reload_and_begun_anew(visit: Visit, site: S
     expect(page.get_by_test_id("answer")).to_contain_text("Four weeks")
     page.reload()
     expect(page.get_by_test_id("mode-chat")).to_be_checked()
-    expect(page.get_by_test_id("message")).to_have_text(["A day.", "How long?"])
+    expect(page.get_by_test_id("message")).to_contain_text(["A day.", "How long?"])
     page.get_by_test_id("new-conversation").click()
     expect(page.get_by_test_id("message")).to_have_count(0)
     say(page, "And then?")
