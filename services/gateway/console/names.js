@@ -8,6 +8,7 @@ const TOOLS = {
   "http_get": "read a web address",
   "http_request": "call another system",
   "math_eval": "calculate",
+  "memory_search": "look up what is remembered",
   "multi_query_rewrite": "find other wordings",
   "portfolio": "list projects",
   "query_local_kb": "search the knowledge base",

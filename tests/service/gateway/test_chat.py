@@ -54,7 +54,7 @@ async def test_message_is_handed_on_with_tools_collections_and_limits(client: ht
     await client.post("/v1/chat", json=body)
     (request,) = world.orchestrator.requests
     assert (request.mode, request.question, request.thread_id) == (run_pb.RUN_MODE_CHAT, "Hi", "0123456789ab")
-    assert (list(request.tools.names), list(request.collection_ids), request.memory) == (["search"], ["a", "b"], "auto")
+    assert (list(request.tools.names), list(request.collection_ids), request.memory) == (["search"], ["a", "b"], "")
     asked = request.budgets
     assert (asked.reasoning_steps, asked.tool_calls, asked.parallel_calls, asked.tokens) == (2, 5, 1, 1000)
     assert (asked.steps, asked.wall_clock.ToMilliseconds()) == (0, 1500)

@@ -39,7 +39,7 @@ async def _ends(at: Orchestrator, key: RunKey) -> RunStatus:
 async def test_decision_is_acted_on_when_its_orchestrator_dies_behind_it(
     start_orchestrator: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(approvals, "_ACTED_ON_WITHIN", timedelta(seconds=0.5))
+    monkeypatch.setattr(approvals, "ACTED_ON_WITHIN", timedelta(seconds=0.5))
     bank = Bank()
     first = await start_orchestrator(worker=Pays(bank))
     key, asked = await parked(first)
@@ -62,14 +62,14 @@ async def test_decision_is_acted_on_when_its_orchestrator_dies_behind_it(
 async def test_orchestrator_that_dies_before_the_decision_is_written_leaves_the_run_waiting(
     start_orchestrator: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(approvals, "_ACTED_ON_WITHIN", timedelta(seconds=0.1))
+    monkeypatch.setattr(approvals, "ACTED_ON_WITHIN", timedelta(seconds=0.1))
     first = await start_orchestrator(worker=Pays(Bank()))
     key, asked = await parked(first)
 
     async def dies(*_: object) -> None:
         raise asyncio.CancelledError
 
-    monkeypatch.setattr(approvals, "_append", dies)
+    monkeypatch.setattr(approvals, "append_decision", dies)
     with pytest.raises(asyncio.CancelledError):
         await decide(first, asked, allowed=True)
     monkeypatch.undo()

@@ -127,7 +127,9 @@ def test_call_that_waits_is_allowed_by_a_click_and_shown_among_the_steps(
         question.get_by_test_id("allow").click()
         expect(page.get_by_test_id("answer")).to_have_text("Carla knows.", timeout=WAIT_MS)
         expect(question).to_have_count(0)
-        expect(page.get_by_test_id("step").filter(has_text="send an e-mail: Allowed")).to_have_attribute("data-state", "ok")
+        expect(page.get_by_test_id("step").filter(has_text="send an e-mail: Allowed")).to_have_attribute(
+            "data-state", "ok"
+        )
         expect(page.get_by_test_id("step").filter(has_text="Sent to carla@example.com")).to_have_count(1)
     assert len([recipients for recipients, _ in mailbox.delivered if recipients == mail["to"]]) == 1
 

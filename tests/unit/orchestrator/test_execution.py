@@ -157,7 +157,7 @@ async def stopped(desk: Desk) -> None:
     ("desk", "work", "status"),
     [
         (Desk(), stopped, RunStatus.CANCELLED),
-        (Desk(wall_clock_s=0.05), lambda desk: desk.worked(writes_and_hangs), RunStatus.TIMEOUT),
+        (Desk(wall_clock_s=0.5), lambda desk: desk.worked(writes_and_hangs), RunStatus.TIMEOUT),
         (Desk(), lambda desk: desk.worked(writes_and_breaks), RunStatus.FAILED),
     ],
     ids=["stopped", "out of time", "failed"],
@@ -204,7 +204,7 @@ async def test_time_is_what_the_client_was_told_also_when_the_settings_have_chan
 
 
 async def test_answer_that_is_logged_is_finished_and_no_timeout() -> None:
-    desk = Desk(wall_clock_s=0.05)
+    desk = Desk(wall_clock_s=0.5)
     payloads = await desk.worked(answers_and_hangs, ends)
     assert payloads[-1] == Done(RunStatus.COMPLETED)
     assert not [each for each in payloads if isinstance(each, RunError)]
@@ -212,7 +212,7 @@ async def test_answer_that_is_logged_is_finished_and_no_timeout() -> None:
 
 async def test_answer_that_is_logged_is_finished_even_when_what_follows_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(execution, "_FINISHING_S", 0.05)
-    payloads = await Desk(wall_clock_s=0.05).worked(answers_and_hangs, hangs)
+    payloads = await Desk(wall_clock_s=0.5).worked(answers_and_hangs, hangs)
     assert payloads[-1] == Done(RunStatus.COMPLETED)
 
 
