@@ -362,7 +362,8 @@ class LearningHandler:
         except UNREADABLE as error:
             set_aside(LEARN.stream, job.job_id, error)
             return _UNKNOWN_COMES_BACK_AFTER_S  # a newer version's, perhaps
-        await self._learning.learn(turn)
+        with structlog.contextvars.bound_contextvars(run_id=turn.run_id):
+            await self._learning.learn(turn)
         return None
 
 
