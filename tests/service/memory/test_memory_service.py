@@ -10,10 +10,12 @@ import pytest
 from groundwork.memory.v1 import memory_pb2 as pb
 from groundwork.memory.v1 import memory_pb2_grpc
 from groundwork.orchestrator.v1 import orchestrator_pb2 as run_pb
+from groundwork.retriever.v1 import retriever_pb2, retriever_pb2_grpc
 
 from kit.access.principal import Principal
 from kit.errors import AlreadyExists, InvalidArgument, NotFound
 from kit.jetstream import Job, Nats
+from kit.rpc.server import make_server
 from kit.stores.forgetting import ForgetQueue, ForgetRequest, Source, decode
 from kit.testing.harness import free_port, make_signer, make_verifier, open_test_channel, running_service
 from kit.testing.nats import NatsServer
@@ -23,11 +25,28 @@ from services.memory.settings import MemorySettings
 SERVICES = [pb.DESCRIPTOR.services_by_name["MemoryService"]]
 
 
+class FakeIndex(retriever_pb2_grpc.RetrieverServiceServicer):
+    """Takes what is put in, and finds nothing."""
+
+    async def PutMemories(self, request: Any, context: Any) -> retriever_pb2.PutMemoriesResponse:
+        return retriever_pb2.PutMemoriesResponse()
+
+    async def RemoveMemories(self, request: Any, context: Any) -> retriever_pb2.RemoveMemoriesResponse:
+        return retriever_pb2.RemoveMemoriesResponse()
+
+
 @pytest.fixture
 async def address(nats_url: str) -> AsyncIterator[str]:
-    settings = MemorySettings(grpc_address=f"127.0.0.1:{free_port()}", nats_url=nats_url)
-    async with running_service(run, settings) as address:
-        yield address
+    server = make_server(make_verifier())
+    retriever_pb2_grpc.add_RetrieverServiceServicer_to_server(FakeIndex(), server)
+    retriever = f"127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
+    await server.start()
+    settings = MemorySettings(grpc_address=f"127.0.0.1:{free_port()}", nats_url=nats_url, retriever_address=retriever)
+    try:
+        async with running_service(run, settings) as address:
+            yield address
+    finally:
+        await server.stop(None)
 
 
 async def test_a_conversation_is_kept_and_survives_a_killed_store(address: str, nats: NatsServer) -> None:

@@ -96,7 +96,7 @@ def test_a_person_is_asked_right_in_the_conversation(waiting: FakeServer) -> Non
         terminal.type("maybe\n")
         terminal.expect("[l]ater: ")
         terminal.type("y\n")
-        terminal.expect("send_email was allowed by ann")
+        terminal.expect("send an e-mail: allowed by ann")
         terminal.expect("Done. [1]")
         terminal.expect("$0.0020")
         terminal.expect("> ")

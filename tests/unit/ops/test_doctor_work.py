@@ -66,7 +66,7 @@ async def test_jobs_that_wait_are_refused_or_were_given_up_are_told(jetstream: N
     assert seen.lines[2].startswith("  INGEST   2 waiting or in hand (documents to read); 1 REFUSED")
     assert "queued again within three minutes" in seen.lines[2]
     assert seen.lines[1] == "  FORGET   0 waiting or in hand (deletions of what quotes a document, a thread or a run)"
-    assert seen.lines[4].startswith("  given up 1 (groundwork jobs dead")
+    assert seen.lines[5].startswith("  given up 1 (groundwork jobs dead")
 
     await forget(jetstream, make_signer(), 1)
     await forget(jetstream, stranger, 2)
@@ -108,7 +108,7 @@ async def test_documents_without_a_job_or_not_searchable_are_told(jetstream: Nat
     await put(jetstream, "ACTIVE_REVISIONS", "acme.d3", revision_id="r", deleted=False)
     await put(jetstream, "ACTIVE_REVISIONS", "acme.d4", revision_id="older", deleted=False)
     seen = await observe_work(jetstream, make_verifier())
-    documents, jobless, hidden = seen.lines[5:]
+    documents, jobless, hidden = seen.lines[6:]
     assert documents == "Documents: 1 processing, 1 queued, 3 ready"
     assert jobless.startswith("  1 on their way without a job")
     assert jobless.endswith(": default/n2.txt (d2)")
