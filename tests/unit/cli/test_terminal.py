@@ -124,7 +124,7 @@ def test_ctrl_c_cancels_the_answer_and_the_conversation_goes_on(server: FakeServ
     with at_terminal(server, "chat") as (terminal, process):
         terminal.expect("> ")
         terminal.type("Hi\n")
-        terminal.expect("search(")
+        terminal.expect("search the documents")
         terminal.type("\x03")
         terminal.expect("Cancelled.")
         terminal.expect("> ")
@@ -156,7 +156,7 @@ def test_leaving_a_run_that_is_only_followed_does_not_cancel_it(server: FakeServ
     server.on("GET", "/v1/approvals", lambda http: http.json({"approvals": []}))
     server.on("GET", "/v1/runs/r1/events", hang)
     with at_terminal(server, "runs", "follow", "r1") as (terminal, process):
-        terminal.expect("search(")
+        terminal.expect("search the documents")
         terminal.type("\x03")
         terminal.expect("Left; the run goes on.")
         assert process.wait(60) == 130
