@@ -220,7 +220,7 @@ async def _go_on_with(gateway: Gateway, *, view: RunView, text: str) -> int:
 
 
 async def answer(gateway: Gateway, run_id: str, text: str) -> Json:
-    """Answers what the run asks its user. Raises ApiError, for example when it asks nothing any more."""
+    """Answers what the run asks its user. Raises ApiError, for example when the question is closed."""
     return await gateway.request("POST", f"/v1/runs/{in_path(run_id, 'run')}/input", json={"text": text})
 
 

@@ -59,7 +59,7 @@ async def _serve(settings: CliSettings) -> None:
 
 
 def _passing_on(upstream: Client) -> Server[Any]:
-    """A server whose every answer is that of `upstream`."""
+    """A server that passes each request on to `upstream`."""
 
     async def call_tool(context: Context, call: types.CallToolRequestParams) -> types.CallToolResult:
         async def tell_on(progress: float, total: float | None, message: str | None) -> None:

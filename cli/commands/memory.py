@@ -27,7 +27,7 @@ _FACTS = "/v1/memory/facts"
 @memory.command(name="list")
 def list_facts(
     kind: Annotated[str, typer.Option("--kind", "-k", help="profile, preference, plan, relation or instruction.")] = "",
-    past: Annotated[bool, typer.Option("--past", help="Facts that do not hold any more, too.")] = False,
+    past: Annotated[bool, typer.Option("--past", help="List past facts, too.")] = False,
     thread: Annotated[str, typer.Option("--thread", help="Facts that were learnt in this thread.")] = "",
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=1000, help="At most this many.")] = 100,
     as_json: AsJson = False,
@@ -75,7 +75,7 @@ def show_fact(fact_id: FactId, as_json: AsJson = False) -> None:
 
 @memory.command(name="summary")
 def show_summary(as_json: AsJson = False) -> None:
-    """What is known of you in short, as models are told it."""
+    """The summary of what is known of you, as models read it."""
     output = Output(as_json=as_json)
 
     async def command(gateway: Gateway) -> int:
