@@ -46,6 +46,9 @@ class MemoryFacts:
         degraded = [Degradation(each.part, each.reason, each.message) for each in answer.degraded]
         return Recalled(answer.summary, hints, degraded)
 
+    async def may_learn(self) -> bool:
+        return not (await self._stub.Recall(pb.RecallRequest(), timeout=self._timeout_s)).paused
+
     async def nearest(self, text: str, limit: int) -> Sequence[KnownFact]:
         request = pb.SearchMemoryRequest(
             query_text=text[:_QUERY_CHARACTERS_MAX], top_k=limit, source=pb.MEMORY_SOURCE_FACT

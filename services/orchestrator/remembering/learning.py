@@ -80,6 +80,8 @@ class Learning:
             return None
         if read_intent(turn.text).route in (Route.TALK, Route.MATH, Route.TIME):
             return ()
+        if not await self._facts.may_learn():  # then no model reads the message
+            return ()
         known = await self._facts.nearest(turn.text[:_TEXT_CHARACTERS], _NEAREST)
         asked = (
             f"Today is {turn.at.date().isoformat()}.\n\nKnown facts:\n{_listed(known) or '(none)'}\n\n"

@@ -13,6 +13,10 @@ class Facts(Protocol):
         """What an answer to the message may go by."""
         ...
 
+    async def may_learn(self) -> bool:
+        """Whether the person has not paused learning, and the operator lets it be."""
+        ...
+
     async def nearest(self, text: str, limit: int) -> Sequence[KnownFact]:
         """The facts that fit a text best."""
         ...

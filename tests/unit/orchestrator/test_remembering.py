@@ -31,6 +31,10 @@ class Facts:
     def __init__(self) -> None:
         self.changes: list[Sequence[FactChange] | None] = []
         self.summary = ""
+        self.is_paused = False
+
+    async def may_learn(self) -> bool:
+        return not self.is_paused
 
     async def recall(self, message: str, limit: int) -> Recalled:
         return Recalled()
@@ -92,6 +96,13 @@ async def test_small_talk_asks_no_model() -> None:
     await Learning(facts, model).learn(turn("Hello!"))
     assert facts.changes == [()]
     assert [each.operation for each in model.asked] == [Operation.SUMMARISE]
+
+
+async def test_no_model_reads_what_a_person_says_while_learning_is_paused() -> None:
+    facts, model = Facts(), Model("A summary.")
+    facts.is_paused = True
+    await Learning(facts, model).learn(turn("I moved to Bruges"))
+    assert Operation.FACTS not in [each.operation for each in model.asked]
 
 
 def test_changes_that_name_no_words_or_nothing_new_are_dropped() -> None:
