@@ -22,6 +22,7 @@ const FINAL = new Set([
 ]);
 
 const documents = new Map();
+const leaving = new Set(); // whose deletion was asked for here and is not answered yet
 const rows = new Map();
 let snapshot = null;
 let isComplete = false;
@@ -72,7 +73,7 @@ function take({ event, data }) {
 function put(document_) {
   const known = documents.get(document_.id);
   if (document_.status === "deleted") {
-    documents.delete(document_.id);
+    if (!leaving.has(document_.id)) documents.delete(document_.id);
     return;
   }
   around.onUnknown(document_.collection_id);
@@ -132,7 +133,7 @@ function newRow(id) {
   const download = make("a", { className: "link", download: "", href: `/v1/documents/${encodeURIComponent(id)}/content` }, "Download");
   const remove = make("button", { type: "button", className: "link danger changes" }, "Delete");
   retry.addEventListener("click", () => act(failure, () => call(`/v1/documents/${encodeURIComponent(id)}/reindex`, { method: "POST" })));
-  const named = confirmed(remove, () => act(failure, () => call(`/v1/documents/${encodeURIComponent(id)}`, { method: "DELETE" })));
+  const named = confirmed(remove, () => act(failure, () => deleted(id)));
   const element = make(
     "li",
     { className: "row", dataset: { testid: "document-row", id } },
@@ -208,6 +209,18 @@ function confirmed(button, action) {
     name = given;
     say();
   };
+}
+
+/** Its row goes once no search finds it any more: the event of its deletion comes earlier. */
+async function deleted(id) {
+  leaving.add(id);
+  try {
+    await call(`/v1/documents/${encodeURIComponent(id)}`, { method: "DELETE" });
+    documents.delete(id);
+  } finally {
+    leaving.delete(id);
+    redrawDocuments();
+  }
 }
 
 async function act(failure, action) {

@@ -7,6 +7,7 @@ import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from groundwork.retriever.v1 import retriever_pb2
@@ -21,6 +22,7 @@ from kit.testing.harness import make_signer, running_servicer
 from services.orchestrator.adapters.tools import ASKED_BY_TOOLS
 from services.tools.handlers import ToolsServicer
 from services.tools.models import Effect, Policy
+from services.tools.server_admin import ServerAdmin
 from tests.service.tools.calls.conftest import Serve
 from tests.unit.tools.boxes import make_box
 
@@ -114,7 +116,7 @@ async def test_call_that_outlives_its_callers_token_fails_clearly(retriever: Ret
     request.arguments.update({"count": 1})
     async with (
         open_channel(retriever_address, signer) as retriever_channel,
-        running_servicer(rpc.add_ToolsServiceServicer_to_server, ToolsServicer(box)) as address,
+        running_servicer(rpc.add_ToolsServiceServicer_to_server, ToolsServicer(box, Mock(spec=ServerAdmin))) as address,
         open_channel(address, make_signer(), passed_on_to=ASKED_BY_TOOLS) as channel,
     ):
         with use_principal(ANN):
