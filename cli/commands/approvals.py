@@ -13,6 +13,7 @@ from cli.client.gateway import Gateway, Json
 from cli.display.output import Output
 from cli.display.steps import arguments_lines, shortened
 from cli.display.terminal import escape
+from cli.display.tool_names import in_words
 from cli.errors import CliError
 from cli.running import WHERE, run
 
@@ -47,8 +48,11 @@ def list_approvals(context: typer.Context, as_json: AsJson = False) -> None:
         elif not found:
             output.out.print("Nothing waits for a decision.")
         else:
-            rows = [[each["id"], each["tool"], each["expires_at"] or "", _who(each), _short(each)] for each in found]
-            output.table(["id", "tool", "expires", "decides", "arguments"], rows, whole={"id"})
+            rows = [
+                [each["id"], in_words(each["tool"]), each["expires_at"] or "", _who(each), _short(each)]
+                for each in found
+            ]
+            output.table(["id", "call", "expires", "decides", "arguments"], rows, whole={"id"})
         return 0
 
     run(command)
@@ -117,7 +121,7 @@ async def decide(gateway: Gateway, asked: Json, choice: Choice) -> Json:
 def show(asked: Json, output: Output) -> None:
     """The call in full, on stderr."""
     expires = f" before {escape(asked['expires_at'])}" if asked.get("expires_at") else ""
-    output.err.print(f"[bold]{escape(asked['tool'])}[/bold] waits for a decision{expires}:")
+    output.err.print(f"[bold]{escape(in_words(asked['tool']))}[/bold] waits for a decision{expires}:")
     for line in arguments_lines(asked["arguments"] or {}):
         output.err.print(line)
     if asked.get("is_tainted"):

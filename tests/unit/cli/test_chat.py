@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Callable
 
 import pytest
@@ -168,13 +169,13 @@ def test_a_run_that_waits_is_left_where_nobody_can_be_asked(waiting: FakeServer,
 def test_approvals_are_listed_shown_in_full_and_decided_about_with_their_hash(
     waiting: FakeServer, groundwork: Command
 ) -> None:
-    listed = [line.split()[:4] for line in groundwork("approvals").stdout.splitlines()]
-    assert listed == [["id", "tool", "expires", "decides"], ["ap1", "send_email", ASKED["expires_at"], "you"]]
+    listed = [re.split(r"\s{2,}", line.strip())[:4] for line in groundwork("approvals").stdout.splitlines()]
+    assert listed == [["id", "call", "expires", "decides"], ["ap1", "send an e-mail", ASKED["expires_at"], "you"]]
     assert json.loads(groundwork("approvals", "list", "--json").stdout) == {"approvals": [pending()]}
     result = groundwork("approvals", "allow", "ap1")
     assert result.exit_code == 0
     assert result.stderr.splitlines() == [
-        "send_email waits for a decision before 2026-01-01T01:00:00.000Z:",
+        "send an e-mail waits for a decision before 2026-01-01T01:00:00.000Z:",
         "  to: ann@example.org",
         "  text: Hello",
         "    \ufffd[2JAnn",
@@ -194,7 +195,8 @@ def test_approvals_come_in_pages_and_say_who_decides(server: FakeServer, groundw
         http.json({"approvals": [others if last else pending(id="a")], "next_page_token": None if last else "next"})
 
     server.on("GET", "/v1/approvals", pages)
-    assert [line.split()[3] for line in groundwork("approvals").stdout.splitlines()] == ["decides", "you", "olga"]
+    table = groundwork("approvals").stdout.splitlines()
+    assert [re.split(r"\s{2,}", line)[3] for line in table] == ["decides", "you", "olga"]
     told = json.loads(groundwork("approvals", "--json").stdout)
     assert [each["id"] for each in told["approvals"]] == ["a", "b"]
 
