@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import httpx2
+import structlog
 from mcp import Client
 from mcp.client.auth import OAuthFlowError
 from mcp.client.auth.extensions.client_credentials import ClientCredentialsOAuthProvider
@@ -26,11 +27,13 @@ from services.tools.models import ToolOutput
 from services.tools.settings import McpServerSettings
 from services.tools.sources.remote_tools import RemoteTool, digest_of
 
+_log = structlog.get_logger()
 TEXT_CHARACTERS_MAX = 40_000
 """Of a result that is passed on: some ten thousand tokens, as of http_get."""
 _HIDDEN = "[hidden]"
 _PAGES_MAX = 10
 _TOLD_CHARACTERS_MAX = 200
+_LOGGED_CHARACTERS_MAX = 1000
 
 
 class McpServer:
@@ -61,9 +64,9 @@ class McpServer:
         ]
 
     async def call(self, name: str, arguments: Mapping[str, Any], tell: Tell) -> ToolOutput:
-        async def tell_on(progress: float, total: float | None, message: str | None) -> None:  # noqa: ARG001
-            if message:
-                await tell(self._hidden(shortened(message, _TOLD_CHARACTERS_MAX)))
+        async def tell_on(progress: float, total: float | None, message: str | None) -> None:
+            steps = f"{progress:g}" if total is None else f"{progress:g} of {total:g}"
+            await tell(self._hidden(shortened(message or steps, _TOLD_CHARACTERS_MAX)))
 
         async with self._connected() as client:
             result = await client.call_tool(name, dict(arguments), progress_callback=tell_on)
@@ -78,9 +81,9 @@ class McpServer:
     @asynccontextmanager
     async def _connected(self) -> AsyncGenerator[Client, None]:
         """Raises ServiceUnavailable before a connection is there, and ToolBroke when it breaks."""
-        is_there = False
+        is_there, written = False, bytearray()
         try:
-            async with self._transport() as transport, Client(transport, cache=None) as client:
+            async with self._transport(written) as transport, Client(transport, cache=None) as client:
                 is_there = True
                 yield client
         except* (
@@ -92,16 +95,20 @@ class McpServer:
             RuntimeError,
             ValueError,
         ) as group:
-            why = self._hidden(shortened(str(_first(group)), 300))
+            why = self._hidden(shortened(str(_first(group)), 300)) or type(_first(group)).__name__
             kind = ToolBroke if is_there else ServiceUnavailable
-            raise kind(f"the server {self._name} cannot be used: {why or type(_first(group)).__name__}") from group
+            if written and not is_there:
+                words = self._hidden(written.decode(errors="replace"))[-_LOGGED_CHARACTERS_MAX:]
+                _log.warning("mcp_program_failed", server=self._name, why=why, wrote=words)
+                why += "; the log of the tools service has what the program wrote"
+            raise kind(f"the server {self._name} cannot be used: {why}") from group
 
     @asynccontextmanager
-    async def _transport(self) -> AsyncGenerator[Any, None]:
+    async def _transport(self, written: bytearray) -> AsyncGenerator[Any, None]:
         settings = self._settings
         if settings.command:
             environment = {name: value.get_secret_value() for name, value in settings.env.items()}
-            yield program(settings.command, environment)
+            yield program(settings.command, environment, written)
             return
         headers = {name: value.get_secret_value() for name, value in settings.headers.items()}
         async with guarded_client(self._guard, headers, settings.timeout_s, self._auth()) as http:

@@ -22,26 +22,39 @@ MESSAGE_BYTES_MAX = 1024 * 1024
 _HTTP_BYTES_MAX = 2 * MESSAGE_BYTES_MAX
 """Of one HTTP answer: progress comes before the result."""
 _KILL_AFTER_S = 2.0
+_STDERR_BYTES_KEPT = 4096
 Streams = tuple[Any, Any]
 
 
 @asynccontextmanager
-async def program(command: Sequence[str], environment: Mapping[str, str]) -> AsyncGenerator[Streams, None]:
-    """The streams of messages to a program that is started for the block. It gets the PATH and the like, and `environment`."""
+async def program(
+    command: Sequence[str], environment: Mapping[str, str], written: bytearray
+) -> AsyncGenerator[Streams, None]:
+    """The streams of messages to a program that is started for the block. It gets the PATH and the like, and `environment`. The end
+    of what it writes to standard error is in `written` after the block."""
     process = await asyncio.create_subprocess_exec(
         *command,
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.DEVNULL,
+        stderr=asyncio.subprocess.PIPE,
         env={**get_default_environment(), **environment},
         limit=MESSAGE_BYTES_MAX,
         start_new_session=True,
     )
-    try:
-        async with _pumped(process) as streams:
-            yield streams
-    finally:
-        await _end(process)
+    async with asyncio.TaskGroup() as group:
+        reading = group.create_task(_keep_tail(process, written))
+        try:
+            async with _pumped(process) as streams:
+                yield streams
+        finally:
+            await _end(process, reading)
+
+
+async def _keep_tail(process: asyncio.subprocess.Process, written: bytearray) -> None:
+    assert process.stderr is not None
+    while piece := await process.stderr.read(_STDERR_BYTES_KEPT):
+        written += piece
+        del written[:-_STDERR_BYTES_KEPT]
 
 
 @asynccontextmanager
@@ -77,15 +90,17 @@ def _message(line: bytes) -> SessionMessage | Exception:
         return error
 
 
-async def _end(process: asyncio.subprocess.Process) -> None:
-    """Ends the program and all that it has started."""
+async def _end(process: asyncio.subprocess.Process, reading: asyncio.Task[None]) -> None:
+    """Ends the program and all that it has started, and then `reading`, which a process that got away could keep waiting."""
     if process.stdin is not None:
         process.stdin.close()
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, 9)
     with anyio.CancelScope(shield=True), contextlib.suppress(TimeoutError):
         async with asyncio.timeout(_KILL_AFTER_S):
+            await asyncio.wait({reading})
             await process.wait()
+    reading.cancel()
 
 
 def guarded_client(

@@ -509,6 +509,7 @@ class FakeOrchestrator(orchestrator_pb2_grpc.OrchestratorServiceServicer):
         self.requests: list[run_pb.StartRunRequest] = []
         self.attached: list[int] = []
         self.cancelled: list[str] = []
+        self.was_cancelled = asyncio.Event()
         self.deleted: list[str] = []
         self.forgotten_at: Any = None
         self.hung_up = asyncio.Event()
@@ -667,6 +668,7 @@ class FakeOrchestrator(orchestrator_pb2_grpc.OrchestratorServiceServicer):
 
     async def CancelRun(self, request: Any, context: Any) -> run_pb.CancelRunResponse:
         self.cancelled.append(request.run_id)
+        self.was_cancelled.set()
         return run_pb.CancelRunResponse(run=self._run(request.run_id))
 
 

@@ -84,6 +84,18 @@ async def test_without_a_key_nothing_below_v1_is_answered_whether_it_exists_or_n
         assert (await client.get(path)).status_code == 200, path
 
 
+async def test_client_of_mcp_without_a_key_is_told_where_it_learns_how_to_get_in(client: httpx.AsyncClient) -> None:
+    for method in ("GET", "POST", "DELETE"):
+        answer = await client.request(method, "/mcp")
+        assert refusal(answer) == (401, "API_KEY_MISSING")
+        challenge = re.fullmatch(
+            r'Bearer resource_metadata="http://[^/"]+(/[^"]+)"', answer.headers["WWW-Authenticate"]
+        )
+        assert challenge is not None, answer.headers
+        described = await client.get(challenge[1])
+        assert (described.status_code, described.json()["bearer_methods_supported"]) == (200, ["header"])
+
+
 async def test_each_refusal_has_its_reason_and_helps_no_guesser(
     client: httpx.AsyncClient, desk: KeyDesk, clocks: Clocks
 ) -> None:

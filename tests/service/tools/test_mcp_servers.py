@@ -213,6 +213,30 @@ async def test_silent_server_costs_a_call_its_deadline_and_a_dead_one_nothing(ho
         await call(source, "die")
 
 
+async def test_why_a_program_fails_at_its_start_is_in_the_log_without_its_secret() -> None:
+    fails = "import os, sys; sys.exit('no database, token ' + os.environ['TOKEN'])"
+    settings = McpServerSettings(command=(sys.executable, "-I", "-c", fails), env={"TOKEN": SECRET})
+    with capture_logs() as logs, pytest.raises(ServiceUnavailable, match="the log of the tools service"):
+        await McpServer("bad", settings, EgressGuard()).tools()
+    assert [each["wrote"] for each in logs if each["event"] == "mcp_program_failed"] == [
+        "no database, token [hidden]\n"
+    ]
+
+
+async def test_server_that_others_wrote_is_used() -> None:
+    command = (sys.executable, "-I", "-m", "mcp_server_time", "--local-timezone", "UTC")
+    server = McpServer("time", McpServerSettings(command=command), EgressGuard())
+    approved = {each.name: each.digest for each in await server.tools()}
+    source = remote_tools({"time": (server, RemotePolicy(approved, read_only=approved))})
+    await heard(source)
+    tool = next(each for each in await source.list(CALLER) if each.name == "time__convert_time")
+    arguments = {"source_timezone": "Asia/Tokyo", "time": "16:30", "target_timezone": "UTC"}
+    output = await source.call(tool, Call("acme", tool.name, arguments), unheard)
+    assert "T07:30:00+00:00" in output.content["text"]
+    with pytest.raises(ToolError, match="Invalid timezone"):
+        await source.call(tool, Call("acme", tool.name, {**arguments, "target_timezone": "Nowhere"}), unheard)
+
+
 async def test_server_that_cannot_be_started_leaves_the_others(hostile: Hostile, tmp_path: Path) -> None:
     missing = McpServer("gone", McpServerSettings(command=(str(tmp_path / "missing"),)), EgressGuard())
     with pytest.raises(ServiceUnavailable):
