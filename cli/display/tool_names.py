@@ -29,6 +29,7 @@ TOOLS = {
     "temporal_normalize": "work out dates",
     "time_now": "look at the clock",
     "verify": "check a claim",
+    "web_fetch": "read a web page",
 }
 _SIGNS = re.compile(r"[_-]+")
 

@@ -1,6 +1,7 @@
 """Composition root of the tools service."""
 
 import asyncio
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 
@@ -25,6 +26,7 @@ from services.tools.adapters.memory import MemoryService
 from services.tools.adapters.reranker import RerankerModels
 from services.tools.adapters.retriever import RetrieverPassages
 from services.tools.adapters.server_records import KeyValueServerRecords
+from services.tools.adapters.web_client import GuardedWebClient
 from services.tools.calling.calls import Calls
 from services.tools.calling.execution import Toolbox
 from services.tools.calling.processes import Processes
@@ -43,6 +45,9 @@ from services.tools.sources.modules import module_source
 from services.tools.sources.remote import RemoteTools
 from services.tools.sources.remote_records import ServerRecords
 from services.tools.sources.remote_tools import RemotePolicy
+from services.tools.web.fetching import Fetcher
+from services.tools.web.reader import Web
+from services.tools.web.windows import Windows
 
 
 async def run(settings: ToolsSettings) -> None:
@@ -51,15 +56,16 @@ async def run(settings: ToolsSettings) -> None:
         nats = await open_message_store(service, settings)
         calls = Calls(await KeyValueCallStore.open(nats), now=_now)
         service.stack.push_async_callback(calls.close)
-        services = await _services(service, settings)
+        guard = EgressGuard(parse_networks(settings.egress_allowed_networks))
+        processes = Processes(settings.tools_processes)
+        services = replace(await _services(service, settings), web=_web(service, settings, guard, processes))
         modules = module_source(
             discover(toolbox, settings, settings.tools_folders),
-            Processes(settings.tools_processes),
+            processes,
             partial(_context, settings, services),
         )
         records = await KeyValueServerRecords.open(nats)
         service.spawn(records.settings.follow())
-        guard = EgressGuard(parse_networks(settings.egress_allowed_networks))
         remote = _remote_tools(settings, records, guard)
         service.spawn(remote.run())
         turns = Turns(settings.tools_calls_at_once, settings.tools_calls_waiting)
@@ -81,6 +87,24 @@ async def run(settings: ToolsSettings) -> None:
             tools_pb2.DESCRIPTOR.services_by_name["ToolsService"],
         )
         await service.serve()
+
+
+def _web(service: Service, settings: ToolsSettings, guard: EgressGuard, processes: Processes) -> Web | None:
+    if not settings.tools_web_hosts:
+        return None
+    client = GuardedWebClient(guard, settings.tools_web_user_agent)
+    service.stack.push_async_callback(client.close)
+    return Web(
+        Fetcher(
+            client,
+            Windows(settings.tools_web_host_per_minute, settings.tools_web_run_pages),
+            hosts=settings.tools_web_hosts,
+            user_agent=settings.tools_web_user_agent,
+            asks_robots=settings.tools_web_robots,
+            fresh_s=settings.tools_web_cache_s,
+        ),
+        processes.run,
+    )
 
 
 def _remote_tools(settings: ToolsSettings, records: ServerRecords, guard: EgressGuard) -> RemoteTools:

@@ -11,6 +11,7 @@ from services.tools.ports import Documents, Memory, ModelServer, Retriever
 from services.tools.projects.records import Records
 from services.tools.projects.searching import RecordSearch
 from services.tools.settings import ToolsSettings
+from services.tools.web.reader import Web
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,8 @@ class Services:
     """Curated records of projects, the same for all tenants."""
     memory: Memory | None = None
     """What is remembered of the caller."""
+    web: Web | None = None
+    """Pages of the web; None where the operator allows none."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +64,11 @@ class ToolContext:
 
     def _own(self, name: str) -> str:
         return own_id(name, self.caller, self.settings.local_principal())
+
+    @property
+    def run_id(self) -> str:
+        """A name of the run that the call is a part of, in all tenants."""
+        return f"{self.caller.tenant_id}/{self.call_id.partition('/')[0] or self.caller.subject}"
 
     def outward_id(self) -> str:
         """A name of this call for servers outside, the same for the same call, so that they can tell when they are asked twice. It

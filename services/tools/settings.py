@@ -17,7 +17,7 @@ from pydantic import (
 
 from kit.network.egress import parse_networks, place_of
 from kit.process.settings import Folders, HostNames, Identifier, LocalUserSettings, MessageStoreSettings
-from services.tools.outside.hosts import parse_host_patterns
+from services.tools.outside.hosts import check_web_hosts, parse_host_patterns
 from services.tools.outside.mail_addresses import parse_sender
 from services.tools.projects.records import load_records
 
@@ -26,6 +26,7 @@ _HEADER_VALUE = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?")
 """Both as in RFC 9110, 5.1 and 5.5, in ASCII."""
 
 
+_USER_AGENT = r"^[A-Za-z0-9!#$%&'*+.^_`|~-]+(/[A-Za-z0-9!#$%&'*+.^_`|~-]+)?( [\x20-\x7e]*[\x21-\x7e])?$"
 _SERVER_NAME = r"^[a-z][a-z0-9-]{0,23}$"
 
 
@@ -141,6 +142,20 @@ class ToolsSettings(MessageStoreSettings, LocalUserSettings):
     tools_http_headers: dict[str, dict[str, SecretStr]] = Field(default_factory=dict)
     """Headers that are sent to hosts, as JSON: {"api.example.com": {"Authorization": "Bearer ..."}}. Each host is written as in
     tools_http_hosts, without a wildcard. Neither the model nor the person sees them."""
+    tools_web_hosts: HostNames = ()
+    """Web sites, comma-separated, that `web_fetch` may read: `*` for all public ones, `docs.example.com`, `*.example.org` for all
+    below, with a port where it is not 80 or 443. Empty: the tool is not offered."""
+    tools_web_user_agent: Annotated[str, StringConstraints(pattern=_USER_AGENT)] = "groundwork"
+    """How web sites are told who reads them, and the name that is looked up in their robots.txt. Best with an address where you can
+    be reached: `groundwork (+https://example.com/bot)`."""
+    tools_web_robots: bool = True
+    """Whether pages that a site's robots.txt closes to programs are left alone. Switch it off only for sites of your own."""
+    tools_web_host_per_minute: int = Field(default=30, ge=1)
+    """So many requests a minute go to one web site from each process of the service."""
+    tools_web_run_pages: int = Field(default=100, ge=1)
+    """So many requests for pages are made in one run."""
+    tools_web_cache_s: float = Field(default=600.0, ge=0)
+    """Seconds for which a page that was read is used again without asking. After that it is asked for only if it has changed."""
     tools_mcp_servers: dict[Annotated[str, StringConstraints(pattern=_SERVER_NAME)], McpServerSettings] = Field(
         default_factory=dict
     )
@@ -150,8 +165,8 @@ class ToolsSettings(MessageStoreSettings, LocalUserSettings):
     tools_mcp_list_every_s: float = Field(default=300.0, ge=1)
     """How often an MCP server is asked which tools it has, in seconds."""
     egress_allowed_networks: str = ""
-    """Networks that are not public and may be connected to when a listed host or an MCP server leads there, in CIDR notation with
-    commas between them: `10.20.0.0/16`. None by default."""
+    """Networks that are not public and may be connected to when a listed host, a web page or an MCP server leads there, in CIDR
+    notation with commas between them: `10.20.0.0/16`. None by default."""
 
     @field_validator("tools_records_file")
     @classmethod
@@ -178,6 +193,12 @@ class ToolsSettings(MessageStoreSettings, LocalUserSettings):
     @classmethod
     def _are_hosts(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         parse_host_patterns(value)
+        return value
+
+    @field_validator("tools_web_hosts")
+    @classmethod
+    def _are_web_hosts(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        check_web_hosts(value)
         return value
 
     @field_validator("tools_http_headers")

@@ -24,7 +24,8 @@ const TOOLS = {
   "send_email": "send an e-mail",
   "temporal_normalize": "work out dates",
   "time_now": "look at the clock",
-  "verify": "check a claim"
+  "verify": "check a claim",
+  "web_fetch": "read a web page"
 };
 
 /** A tool as a person calls it: in its words, or its name without signs. */

@@ -147,7 +147,7 @@ async def _answer(
             asked.extensions["trace"] = sent.trace
             response = await client.send(asked, stream=True)
             try:
-                location = _location(response)
+                location = location_of(response)
                 if not (follow and location):
                     until_it_begins.reschedule(asyncio.get_running_loop().time() + BODY_TIMEOUT_S + 1.0)
                     return _hidden(await _read(response, location), secrets)
@@ -159,7 +159,7 @@ async def _answer(
 
 def _permitted(url: str, settings: ToolsSettings) -> Place:
     """Where the URL leads, if the operator has listed that."""
-    place = _place(url)
+    place = plain_place(url)
     if not any(pattern.matches(place) for pattern in parse_host_patterns(settings.tools_http_hosts)):
         raise HttpFailed(
             f"{place.scheme}://{place.host}:{place.port} is not a host that may be asked; these may: "
@@ -169,7 +169,8 @@ def _permitted(url: str, settings: ToolsSettings) -> Place:
     return place
 
 
-def _place(url: str) -> Place:
+def plain_place(url: str) -> Place:
+    """Where a URL leads, if all readers of it agree. Raises UrlRefused."""
     place = place_of(url)
     try:
         host = httpx.URL(url).raw_host.decode().lower()
@@ -189,7 +190,8 @@ def _secrets(place: Place, settings: ToolsSettings) -> dict[str, str]:
     }
 
 
-def _location(response: httpx.Response) -> str:
+def location_of(response: httpx.Response) -> str:
+    """Where a redirect leads; empty where the answer is none. `response.request` must be set."""
     if response.status_code not in _REDIRECTS or "location" not in response.headers:
         return ""
     try:

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from kit.network.egress import Place, UrlRefused, place_of
 
 _WILDCARD = "*."
+_WEB_PATTERN = re.compile(r"(?:\*|(?:\*\.)?[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?)(?::[0-9]{1,5})?", re.IGNORECASE)
+_WEB_PORTS = (80, 443)
 _PATTERN = re.compile(r"(?P<scheme>https?://)?(?P<wildcard>\*\.)?(?P<rest>[^/?#@*\s]+)")
 
 
@@ -41,6 +43,25 @@ def name_is_listed(name: str, listed: Iterable[str]) -> bool:
         name.endswith(pattern[1:]) if pattern.startswith(_WILDCARD) else name == pattern
         for pattern in map(str.lower, listed)
     )
+
+
+def web_host_is_listed(place: Place, listed: Iterable[str]) -> bool:
+    """Whether a page may be read there. `*` lists all hosts; a host without a port is listed at the usual ports of the web."""
+    for pattern in listed:
+        name, _, port = pattern.partition(":")
+        ports = (int(port),) if port else _WEB_PORTS
+        if place.port in ports and (name == "*" or name_is_listed(place.host, [name])):
+            return True
+    return False
+
+
+def check_web_hosts(listed: Iterable[str]) -> None:
+    """Raises ValueError for what is no host of web_host_is_listed."""
+    for pattern in listed:
+        if _WEB_PATTERN.fullmatch(pattern) is None:
+            raise ValueError(
+                f"{pattern!r:.80} is not a host; write it as * or docs.example.com or *.example.org, with a port if need be"
+            )
 
 
 def _parse(name: str) -> HostPattern:

@@ -27,9 +27,11 @@ NOW = datetime(2026, 11, 22, 12, 0, tzinfo=UTC)
 class Box:
     """Calls in the name of one tenant; each is another call unless it is given an id."""
 
-    def __init__(self, settings: ToolsSettings, store: CallStore | None = None) -> None:
+    def __init__(
+        self, settings: ToolsSettings, store: CallStore | None = None, services: Services | None = None
+    ) -> None:
         turns = Turns(8, 8)
-        modules = module_source(discover(toolbox), Processes(1), lambda call: _context(settings, call))
+        modules = module_source(discover(toolbox), Processes(1), lambda call: _context(settings, call, services))
         calls = Calls(store or MemoryCallStore(), now=lambda: START)
         self.toolbox = Toolbox(guarded([modules], turns), calls, turns)
         self._calls = 0
@@ -48,10 +50,16 @@ def _tenant(tenant_id: str) -> Iterator[None]:
         yield
 
 
-def _context(settings: ToolsSettings, call: Call) -> ToolContext:
+def _context(settings: ToolsSettings, call: Call, services: Services | None) -> ToolContext:
     async def unheard(_: str) -> None:
         pass
 
     return ToolContext(
-        call.call_id, call.collection_ids, settings, Mock(spec=Services), lambda: NOW, current_principal(), unheard
+        call.call_id,
+        call.collection_ids,
+        settings,
+        services or Mock(spec=Services),
+        lambda: NOW,
+        current_principal(),
+        unheard,
     )

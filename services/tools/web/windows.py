@@ -1,0 +1,57 @@
+"""How often web servers are asked: so many requests a minute to one host, and so many in one run. A host that asks to be left alone
+for a while (Retry-After) is. Each process counts for itself."""
+
+import time
+from collections import deque
+from collections.abc import Callable
+
+from cachetools import TTLCache
+
+from services.tools.web.pages import WebBusy
+
+_WINDOW_S = 60.0
+_HOSTS_MAX = 4_096
+_RUNS_MAX = 4_096
+_RUN_S = 3_600.0
+"""How long a run is remembered after its first request."""
+_LEFT_ALONE_S_MAX = 3_600.0
+
+
+class Windows:
+    """Counts requests by host and by run."""
+
+    def __init__(self, per_host: int, per_run: int, clock: Callable[[], float] = time.monotonic) -> None:
+        """`per_host` in a minute, `per_run` in all."""
+        self._per_host, self._per_run = per_host, per_run
+        self._clock = clock
+        self._hosts: TTLCache[str, deque[float]] = TTLCache(_HOSTS_MAX, 2 * _WINDOW_S, timer=clock)
+        self._runs: TTLCache[str, int] = TTLCache(_RUNS_MAX, _RUN_S, timer=clock)
+        self._left_alone: TTLCache[str, float] = TTLCache(_HOSTS_MAX, _LEFT_ALONE_S_MAX, timer=clock)
+
+    def take(self, host: str, run: str) -> None:
+        """Counts a request. Raises WebBusy, and counts nothing then."""
+        if (wait_s := self.wait_s(host)) > 0.0:
+            raise WebBusy(f"{host} was asked as often as it may be for now; try again in {max(1, round(wait_s))} s")
+        if self._runs.get(run, 0) >= self._per_run:
+            raise WebBusy(
+                f"this conversation has read {self._per_run} pages, as many as one may; go on with what was read"
+            )
+        self._runs[run] = self._runs.get(run, 0) + 1
+        self._hosts[host] = self._recent(host)  # kept for as long again
+        self._hosts[host].append(self._clock())
+
+    def wait_s(self, host: str) -> float:
+        """Until a request to the host may be made; 0 when it may now."""
+        recent, now = self._recent(host), self._clock()
+        full_s = recent[0] + _WINDOW_S - now if len(recent) >= self._per_host else 0.0
+        return max(full_s, self._left_alone.get(host, 0.0) - now, 0.0)
+
+    def leave_alone(self, host: str, seconds: float) -> None:
+        """Asks nothing of the host for so long, at most an hour."""
+        self._left_alone[host] = self._clock() + min(seconds, _LEFT_ALONE_S_MAX)
+
+    def _recent(self, host: str) -> deque[float]:
+        recent = self._hosts.get(host) or deque()
+        while recent and recent[0] <= self._clock() - _WINDOW_S:
+            recent.popleft()
+        return recent

@@ -1,0 +1,65 @@
+"""The toolbox with a web of the test's own on the loopback interface."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+from unittest.mock import Mock
+
+from kit.network.egress import EgressGuard, parse_networks
+from services.tools.adapters.web_client import GuardedWebClient
+from services.tools.context import Services
+from services.tools.settings import ToolsSettings
+from services.tools.web.fetching import Fetcher
+from services.tools.web.reader import Web
+from services.tools.web.windows import Windows
+from tests.service.tools.boxes import Box
+
+LOOPBACK = "127.0.0.0/8"
+
+
+class Clock:
+    """A clock that the test sets."""
+
+    def __init__(self) -> None:
+        self.now_s = 1_000.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+def settings(**more: Any) -> ToolsSettings:
+    return ToolsSettings(**{"tools_web_hosts": "*", "egress_allowed_networks": LOOPBACK, **more})
+
+
+async def compute(function: Callable[..., Any], arguments: Mapping[str, Any], timeout_s: float) -> Any:
+    """In this process: what is computed is no attack."""
+    return function(**arguments)
+
+
+def web_box(ports: list[int], clock: Clock | None = None, *, services: Services | None = None, **more: Any) -> Box:
+    """Tools that may read these ports of the loopback interface."""
+    more.setdefault("tools_web_hosts", ",".join(f"127.0.0.1:{port}" for port in ports))
+    given = settings(**more)
+    web = reader(given, clock or Clock())
+    box_services = services or Mock(spec=Services)
+    box_services.web = web  # type: ignore[misc] # a mock
+    return Box(given, services=box_services)
+
+
+def reader(given: ToolsSettings, clock: Clock) -> Web:
+    guard = EgressGuard(parse_networks(given.egress_allowed_networks))
+    fetcher = Fetcher(
+        GuardedWebClient(guard, given.tools_web_user_agent),
+        Windows(given.tools_web_host_per_minute, given.tools_web_run_pages, clock),
+        hosts=given.tools_web_hosts,
+        user_agent=given.tools_web_user_agent,
+        asks_robots=given.tools_web_robots,
+        fresh_s=given.tools_web_cache_s,
+        clock=clock,
+    )
+    return Web(fetcher, compute)
+
+
+def html(body: str, head: str = "") -> str:
+    return f"<!doctype html><html><head>{head}</head><body>{body}</body></html>"
