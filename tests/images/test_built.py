@@ -25,7 +25,7 @@ MOST_ADDED_MB = {
     "gateway": 100,
     "orchestrator": 95,
     "memory": 140,
-    "tools": 155,
+    "tools": 220,
     "retriever": 205,
     "reranker": 350,
     "ingest": 530,
