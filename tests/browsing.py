@@ -45,7 +45,7 @@ class Visit:
 
     def _on_console(self, message: ConsoleMessage) -> None:
         if message.type in {"error", "warning"}:
-            self.complaints.append(f"console: {message.text}")
+            self.complaints.append(f"console: {message.text} ({message.location['url']})")
 
     def _on_request(self, request: Request) -> None:
         parts = urlsplit(request.url)
