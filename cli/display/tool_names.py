@@ -30,6 +30,7 @@ TOOLS = {
     "time_now": "look at the clock",
     "verify": "check a claim",
     "web_fetch": "read a web page",
+    "web_search": "search the web",
 }
 _SIGNS = re.compile(r"[_-]+")
 

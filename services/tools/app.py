@@ -27,6 +27,7 @@ from services.tools.adapters.reranker import RerankerModels
 from services.tools.adapters.retriever import RetrieverPassages
 from services.tools.adapters.server_records import KeyValueServerRecords
 from services.tools.adapters.web_client import GuardedWebClient
+from services.tools.adapters.web_search import search_engine
 from services.tools.calling.calls import Calls
 from services.tools.calling.execution import Toolbox
 from services.tools.calling.processes import Processes
@@ -47,6 +48,7 @@ from services.tools.sources.remote_records import ServerRecords
 from services.tools.sources.remote_tools import RemotePolicy
 from services.tools.web.fetching import Fetcher
 from services.tools.web.reader import Web
+from services.tools.web.searching import WebSearch
 from services.tools.web.windows import Windows
 
 
@@ -58,7 +60,11 @@ async def run(settings: ToolsSettings) -> None:
         service.stack.push_async_callback(calls.close)
         guard = EgressGuard(parse_networks(settings.egress_allowed_networks))
         processes = Processes(settings.tools_processes)
-        services = replace(await _services(service, settings), web=_web(service, settings, guard, processes))
+        services = replace(
+            await _services(service, settings),
+            web=_web(service, settings, guard, processes),
+            web_search=_web_search(settings),
+        )
         modules = module_source(
             discover(toolbox, settings, settings.tools_folders),
             processes,
@@ -105,6 +111,14 @@ def _web(service: Service, settings: ToolsSettings, guard: EgressGuard, processe
         ),
         processes.run,
     )
+
+
+def _web_search(settings: ToolsSettings) -> WebSearch | None:
+    engine = search_engine(settings)
+    if engine is None:
+        return None
+    windows = Windows(settings.tools_web_host_per_minute, settings.tools_web_run_pages)
+    return WebSearch(engine, windows, fresh_s=settings.tools_web_cache_s)
 
 
 def _remote_tools(settings: ToolsSettings, records: ServerRecords, guard: EgressGuard) -> RemoteTools:

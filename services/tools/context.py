@@ -12,6 +12,7 @@ from services.tools.projects.records import Records
 from services.tools.projects.searching import RecordSearch
 from services.tools.settings import ToolsSettings
 from services.tools.web.reader import Web
+from services.tools.web.searching import WebSearch
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,8 @@ class Services:
     """What is remembered of the caller."""
     web: Web | None = None
     """Pages of the web; None where the operator allows none."""
+    web_search: WebSearch | None = None
+    """The web's search engine; None where the operator names none."""
 
 
 @dataclass(frozen=True)

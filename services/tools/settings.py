@@ -156,6 +156,12 @@ class ToolsSettings(MessageStoreSettings, LocalUserSettings):
     """So many requests for pages are made in one run."""
     tools_web_cache_s: float = Field(default=600.0, ge=0)
     """Seconds for which a page that was read is used again without asking. After that it is asked for only if it has changed."""
+    tools_web_search: Literal["", "brave", "searxng"] = ""
+    """Search engine that `web_search` asks: Brave Search with a key, or a SearXNG of yours. Empty: the tool is not offered."""
+    tools_web_search_url: str = ""
+    """Address of the search engine: of your SearXNG, whose settings must allow the format json. Empty: the one of Brave Search."""
+    tools_web_search_key: SecretStr = SecretStr("")
+    """Key for Brave Search."""
     tools_mcp_servers: dict[Annotated[str, StringConstraints(pattern=_SERVER_NAME)], McpServerSettings] = Field(
         default_factory=dict
     )
@@ -200,6 +206,14 @@ class ToolsSettings(MessageStoreSettings, LocalUserSettings):
     def _are_web_hosts(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         check_web_hosts(value)
         return value
+
+    @model_validator(mode="after")
+    def _has_what_its_search_needs(self) -> Self:
+        if self.tools_web_search == "brave" and not self.tools_web_search_key.get_secret_value():
+            raise ValueError("GROUNDWORK_TOOLS_WEB_SEARCH=brave needs GROUNDWORK_TOOLS_WEB_SEARCH_KEY")
+        if self.tools_web_search == "searxng" and not self.tools_web_search_url:
+            raise ValueError("GROUNDWORK_TOOLS_WEB_SEARCH=searxng needs GROUNDWORK_TOOLS_WEB_SEARCH_URL")
+        return self
 
     @field_validator("tools_http_headers")
     @classmethod

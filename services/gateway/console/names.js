@@ -25,7 +25,8 @@ const TOOLS = {
   "temporal_normalize": "work out dates",
   "time_now": "look at the clock",
   "verify": "check a claim",
-  "web_fetch": "read a web page"
+  "web_fetch": "read a web page",
+  "web_search": "search the web"
 };
 
 /** A tool as a person calls it: in its words, or its name without signs. */

@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -9,33 +10,40 @@ from groundwork.retriever.v1 import retriever_pb2 as pb
 
 from services.tools.adapters.retriever import passage_of
 from services.tools.models import Passage
-from services.tools.web.pages import Page
-from services.tools.web.sections import passages_of
+from services.tools.web.pages import Page, PageText
+from services.tools.web.searching import Result
+from services.tools.web.sections import PagePassage, passages_of
 
 
 def page_passages(page: Page) -> Sequence[Passage]:
     """All passages of a page, in its order. The same text at the same address has the same ids."""
-    document_id = f"web-{_digest(page.url)}"
     content = _digest(f"{page.url}\0{page.text.text}")
+    return [_passage(page, each, ordinal, content) for ordinal, each in enumerate(passages_of(page.text.text))]
+
+
+def result_passages(results: Sequence[Result], found_at: datetime) -> Sequence[Passage]:
+    """The snippets of a search of the web, as passages of their pages."""
+    pages = [Page(each.url, PageText(each.snippet or each.title, each.title, each.date), found_at) for each in results]
     return [
-        passage_of(
-            pb.Hit(
-                chunk=pb.Chunk(
-                    chunk_id=f"web-{content}-{ordinal}",
-                    document_id=document_id,
-                    document_name=page_name(page),
-                    ordinal=ordinal,
-                    text=each.text,
-                    heading_path=each.heading_path,
-                    char_start=each.char_start,
-                    char_end=each.char_start + len(each.text),
-                    content_hash=_digest(each.text),
-                    metadata=_origin(page),
-                )
-            )
-        )
-        for ordinal, each in enumerate(passages_of(page.text.text))
+        _passage(page, PagePassage(page.text.text, (), 0), 0, _digest(f"{page.url}\0{page.text.text}"))
+        for page in pages
     ]
+
+
+def _passage(page: Page, part: PagePassage, ordinal: int, content: str) -> Passage:
+    chunk = pb.Chunk(
+        chunk_id=f"web-{content}-{ordinal}",
+        document_id=f"web-{_digest(page.url)}",
+        document_name=page_name(page),
+        ordinal=ordinal,
+        text=part.text,
+        heading_path=part.heading_path,
+        char_start=part.char_start,
+        char_end=part.char_start + len(part.text),
+        content_hash=_digest(part.text),
+        metadata=_origin(page),
+    )
+    return passage_of(pb.Hit(chunk=chunk))
 
 
 def about(page: Page) -> dict[str, Any]:
@@ -58,7 +66,7 @@ def page_name(page: Page) -> str:
 
 
 def _origin(page: Page) -> dict[str, str]:
-    known = {"author": page.text.author, "date": page.text.date}
+    known = {"author": page.text.author, "date": page.text.date, "url": page.url}
     return {key: value for key, value in known.items() if value}
 
 
