@@ -1,6 +1,8 @@
 """The services that sign principal tokens, and the calls that each may sign for: what a stolen key can do. A service that is not
 listed only answers, and passes on the tokens that it receives.
 
+The tools service signs no calls: its key seals secrets of tenants' MCP servers (kit.access.sealing).
+
 A service may use its key in the name of any tenant: a queued job and a run that is taken over have no caller any more. So the list
 is as short as the service's own calls, with the calls that the called service makes in its name.
 """
@@ -98,4 +100,5 @@ SIGNERS: Mapping[str, tuple[str, ...]] = {
         "reranker/GetModelInfo",
         "reranker/GetTokenizer",
     ),
+    "tools": (),
 }

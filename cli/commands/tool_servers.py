@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from getpass import getpass
 from typing import Annotated
 
 import typer
@@ -33,10 +35,30 @@ def list_servers(as_json: AsJson = False) -> None:
 
 @tool_servers.command("add", epilog=WHERE)
 def add(
-    server: Server, url: Annotated[str, typer.Argument(help="Its address, https://…")], as_json: AsJson = False
+    server: Server,
+    url: Annotated[str, typer.Argument(help="Its address, https://…")],
+    header: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Name of a header that it is sent, such as Authorization. Its value is a secret: you are asked for it."
+        ),
+    ] = None,
+    no_headers: Annotated[bool, typer.Option("--no-headers", help="Send it no headers any more.")] = False,
+    as_json: AsJson = False,
 ) -> None:
-    """Add a server for your tenant. Its tools are offered once they are approved."""
-    _change("PUT", server, {"url": url}, as_json=as_json)
+    """Add a server for your tenant, or change it. Its tools are offered once they are approved.
+
+    Without a terminal the values of headers are read from standard input, one a line.
+    """
+    if header and no_headers:
+        raise UsageError("give either --header or --no-headers")
+    headers = {name: _secret(name) for name in header or ()}
+    body: Json = {"url": url, "headers": headers} if header or no_headers else {"url": url}
+    _change("PUT", server, body, as_json=as_json)
+
+
+def _secret(name: str) -> str:
+    return getpass(f"{name}: ") if sys.stdin.isatty() else sys.stdin.readline().rstrip("\r\n")
 
 
 @tool_servers.command("remove", epilog=WHERE)

@@ -157,11 +157,12 @@ class ServiceSettings(TlsSettings):
         return None
 
 
-class SigningServiceSettings(ServiceSettings):
-    """Settings of a service that acts in the name of callers, or on its own, and so signs tokens."""
+class KeyedServiceSettings(ServiceSettings):
+    """Settings of a service that has a key of its own."""
 
     auth_signing_key: SecretStr | None = None
-    """Private key of this service's tokens: a JSON Web Key (Ed25519) with an id. No two services have the same."""
+    """Private key of this service: a JSON Web Key (Ed25519) with an id. It signs the service's tokens, and seals secrets that the
+    service stores. No two services have the same."""
 
     auth_signing_key_file: Path | None = None
     """File with that private key; read again when it changes. One of the two must be set."""
@@ -171,11 +172,19 @@ class SigningServiceSettings(ServiceSettings):
     def _has_signing_key(cls, value: Path | None, info: ValidationInfo) -> Path | None:
         return _one_of(value, info.data.get("auth_signing_key"))
 
-    def signing_key(self) -> KeySource[SigningKey]:
+    def own_key(self) -> KeySource[SigningKey]:
         """The private key. Raises FailedPrecondition when it cannot be read."""
         value = self.auth_signing_key.get_secret_value() if self.auth_signing_key else None
         path = self.auth_signing_key_file
         return KeySource(parse_signing_key, value=value, path=path, setting="GROUNDWORK_AUTH_SIGNING_KEY")
+
+
+class SigningServiceSettings(KeyedServiceSettings):
+    """Settings of a service that acts in the name of callers, or on its own, and so signs tokens."""
+
+    def signing_key(self) -> KeySource[SigningKey]:
+        """The private key. Raises FailedPrecondition when it cannot be read."""
+        return self.own_key()
 
 
 class NatsTlsSettings(TlsSettings):

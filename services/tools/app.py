@@ -1,6 +1,7 @@
 """Composition root of the tools service."""
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -11,8 +12,10 @@ from groundwork.memory.v1 import memory_pb2
 from groundwork.reranker.v1 import reranker_pb2
 from groundwork.retriever.v1 import retriever_pb2
 from groundwork.tools.v1 import tools_pb2, tools_pb2_grpc
+from pydantic import SecretStr
 
 from kit.access.principal import current_principal
+from kit.access.sealing import Sealer
 from kit.breaker import CircuitBreaker
 from kit.network.egress import EgressGuard, parse_networks
 from kit.process.service import Service
@@ -70,7 +73,7 @@ async def run(settings: ToolsSettings) -> None:
             processes,
             partial(_context, settings, services),
         )
-        records = await KeyValueServerRecords.open(nats)
+        records = await KeyValueServerRecords.open(nats, _sealer(settings))
         service.spawn(records.settings.follow())
         remote = _remote_tools(settings, records, guard)
         service.spawn(remote.run())
@@ -121,6 +124,12 @@ def _web_search(settings: ToolsSettings) -> WebSearch | None:
     return WebSearch(engine, windows, fresh_s=settings.tools_web_cache_s)
 
 
+def _sealer(settings: ToolsSettings) -> Sealer | None:
+    """None of an installation that gives this service no key: it keeps no secrets."""
+    has_key = settings.auth_signing_key or settings.auth_signing_key_file
+    return Sealer(settings.own_key()) if has_key else None
+
+
 def _remote_tools(settings: ToolsSettings, records: ServerRecords, guard: EgressGuard) -> RemoteTools:
     servers = {
         name: (
@@ -130,8 +139,8 @@ def _remote_tools(settings: ToolsSettings, records: ServerRecords, guard: Egress
         for name, server in settings.tools_mcp_servers.items()
     }
 
-    def connect(name: str, url: str) -> McpServer:
-        return McpServer(name, McpServerSettings(url=url), guard)
+    def connect(name: str, url: str, headers: Mapping[str, SecretStr]) -> McpServer:
+        return McpServer(name, McpServerSettings(url=url, headers=dict(headers)), guard)
 
     return RemoteTools(servers, records, connect, every_s=settings.tools_mcp_list_every_s)
 

@@ -118,6 +118,12 @@ class CallNotRecorded(ToolError):
     reason = "CALL_NOT_RECORDED"
 
 
+class NoSealingKey(FailedPrecondition):
+    """The tools service has no key, so it keeps no secrets; an operator sets its GROUNDWORK_AUTH_SIGNING_KEY_FILE."""
+
+    reason = "NO_SEALING_KEY"
+
+
 class BrokenTool(FailedPrecondition):
     """A module of the toolbox is not a tool. The service does not start, and says so in a line: the module may be an operator's."""
 

@@ -63,7 +63,8 @@ class ToolsServicer(tools_pb2_grpc.ToolsServiceServicer):
         return pb.ListServersResponse(servers=[encode_server(each) for each in found])
 
     async def SetServer(self, request: pb.SetServerRequest, context: Any) -> pb.SetServerResponse:
-        server = await self._servers.put(current_principal(), request.name, request.url)
+        headers = dict(request.headers.values) if request.HasField("headers") else None
+        server = await self._servers.put(current_principal(), request.name, request.url, headers)
         return pb.SetServerResponse(server=encode_server(server))
 
     async def DeleteServer(self, request: pb.DeleteServerRequest, context: Any) -> pb.DeleteServerResponse:

@@ -1,19 +1,32 @@
 """What administrators of a tenant do about MCP servers: add one, remove it, and approve its tools."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+
+from pydantic import SecretStr
 
 from kit.access.principal import Principal
 from kit.errors import FailedPrecondition, InvalidArgument, NotFound
 from kit.network.egress import EgressGuard
+from kit.network.hosts import is_loopback_name
 from services.tools.sources.remote import ListedServer, RemoteTools
 from services.tools.sources.remote_records import Approval, ServerRecord, ServerRecords
 
 _NAME = re.compile(r"[a-z][a-z0-9-]{0,23}")
 _SERVERS_MAX = 20
 _URL_CHARACTERS_MAX = 2000
+_HEADERS_MAX = 10
+_HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
+_HEADER_VALUE = re.compile(r"(?=.{1,4000}\Z)[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?")
+"""Both as in RFC 9110, 5.1 and 5.5, in ASCII."""
+_OURS = re.compile(
+    r"accept|accept-.*|connection|content-.*|expect|host|keep-alive|last-event-id|mcp-.*|proxy-.*|te|trailer|transfer-encoding|"
+    r"upgrade",
+    re.IGNORECASE,
+)
+"""Headers that the transport writes."""
 
 
 class ServerNotFound(NotFound):
@@ -49,22 +62,32 @@ class ServerAdmin:
         """All servers whose tools the tenant may approve."""
         return await self._remote.servers(caller.tenant_id)
 
-    async def put(self, caller: Principal, name: str, url: str) -> ListedServer:
-        """Adds a server, or gives it another address, which ends its approvals. Raises InvalidArgument."""
+    async def put(
+        self, caller: Principal, name: str, url: str, headers: Mapping[str, str] | None = None
+    ) -> ListedServer:
+        """Adds a server, or changes it. Another address ends its approvals, and what was sent to the old one is not sent there.
+        Without `headers` those of the address stay. Raises InvalidArgument.
+        """
         self._require_own(name)
         if not _NAME.fullmatch(name) or len(url) > _URL_CHARACTERS_MAX:
             raise InvalidArgument(
                 "a server's name has 1 to 24 of a-z, 0-9 and '-' and begins with a letter; its address at most 2000 characters"
             )
-        await self._guard.check(url)
+        place = await self._guard.check(url)
+        secrets = None if headers is None else _checked(headers)
+        if secrets and place.scheme != "https" and not is_loopback_name(place.host):
+            raise InvalidArgument("headers are secrets, and go to an https:// address only")
         records = self._records.of(caller.tenant_id)
         if name not in records and len(records) >= _SERVERS_MAX:
             raise FailedPrecondition(
                 f"a tenant has at most {_SERVERS_MAX} servers; remove one", reason="TOO_MANY_SERVERS"
             )
         there = records.get(name, ServerRecord())
-        if there.url != url:
-            await self._records.put(caller.tenant_id, name, ServerRecord(url))
+        record = there if there.url == url else ServerRecord(url)
+        if secrets is not None:
+            record = replace(record, headers=secrets, sealed="")
+        if record != there:
+            await self._records.put(caller.tenant_id, name, record)
         return await self._listed(caller, name)
 
     async def delete(self, caller: Principal, name: str) -> None:
@@ -97,3 +120,15 @@ class ServerAdmin:
     def _require_own(self, name: str) -> None:
         if name in self._remote.operators_servers:
             raise ServerNotYours(f"the server {name} is the operator's; it is changed in GROUNDWORK_TOOLS_MCP_SERVERS")
+
+
+def _checked(headers: Mapping[str, str]) -> dict[str, SecretStr]:
+    """The headers as secrets. Raises InvalidArgument, which names no value."""
+    if len(headers) > _HEADERS_MAX:
+        raise InvalidArgument(f"a server is sent at most {_HEADERS_MAX} headers")
+    for name, value in headers.items():
+        if not _HEADER_NAME.fullmatch(name) or not _HEADER_VALUE.fullmatch(value):
+            raise InvalidArgument(f"the header {name!r:.80} has characters that a header cannot have, or is too long")
+        if _OURS.fullmatch(name):
+            raise InvalidArgument(f"the header {name!r:.80} cannot be set; the protocol needs it")
+    return {name: SecretStr(value) for name, value in headers.items()}

@@ -16,7 +16,14 @@ from pydantic import (
 )
 
 from kit.network.egress import parse_networks, place_of
-from kit.process.settings import Folders, HostNames, Identifier, LocalUserSettings, MessageStoreSettings
+from kit.process.settings import (
+    Folders,
+    HostNames,
+    Identifier,
+    KeyedServiceSettings,
+    LocalUserSettings,
+    MessageStoreSettings,
+)
 from services.tools.outside.hosts import check_web_hosts, parse_host_patterns
 from services.tools.outside.mail_addresses import parse_sender
 from services.tools.projects.records import load_records
@@ -70,7 +77,7 @@ class McpServerSettings(BaseModel):
         return self
 
 
-class ToolsSettings(MessageStoreSettings, LocalUserSettings):
+class ToolsSettings(MessageStoreSettings, LocalUserSettings, KeyedServiceSettings):
     """How much it does at once, and for whom."""
 
     memory_address: str = "127.0.0.1:7006"

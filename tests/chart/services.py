@@ -2,7 +2,7 @@
 
 import re
 
-from kit.process.settings import MessageStoreSettings, ServiceSettings, SigningServiceSettings
+from kit.process.settings import KeyedServiceSettings, MessageStoreSettings, ServiceSettings
 from services.gateway.settings import GatewaySettings
 from services.ingest.settings import IngestSettings
 from services.memory.settings import MemorySettings
@@ -50,4 +50,4 @@ def stores(component: str) -> bool:
 
 
 def signs(component: str) -> bool:
-    return issubclass(SETTINGS[component], SigningServiceSettings)
+    return issubclass(SETTINGS[component], KeyedServiceSettings)

@@ -11,7 +11,7 @@ import yaml
 from jsonschema import Draft202012Validator
 
 from kit.jetstream import connect
-from kit.process.settings import MessageStoreSettings, ServiceSettings, SigningServiceSettings
+from kit.process.settings import KeyedServiceSettings, MessageStoreSettings, ServiceSettings
 from kit.testing.nats import NatsServer
 from ops.signers import SIGNERS
 from ops.state import USERS
@@ -84,7 +84,7 @@ def test_environment_is_of_settings_that_exist_and_is_accepted(name: str, monkey
 def test_who_signs_has_its_own_key_and_who_uses_nats_its_own_user(name: str) -> None:
     own = f"/keys/{name}.json" if name in SIGNERS else None
     assert environment(name).get("GROUNDWORK_AUTH_SIGNING_KEY_FILE") == own
-    assert issubclass(SETTINGS[name], SigningServiceSettings) == (name in SIGNERS)
+    assert issubclass(SETTINGS[name], KeyedServiceSettings) == (name in SIGNERS)
     assert urlsplit(environment(name).get("GROUNDWORK_NATS_URL", "")).username == (name if name in USERS else None)
     assert issubclass(SETTINGS[name], MessageStoreSettings) == (name in USERS)
 

@@ -24,9 +24,10 @@ async def list_tool_servers(services: Services) -> ToolServerList:
 
 @router.put("/{server}", responses=problems(412, 413, 415, 504))
 async def set_tool_server(server: ToolServerPath, new: NewToolServer, services: Services) -> ToolServer:
-    """Adds an MCP server for your tenant, or gives it another address, which ends its approvals. Its tools are offered once they
-    are approved. Harmless when repeated."""
-    answer = await services.tools.SetServer(pb.SetServerRequest(name=server, url=new.url), timeout=_TIMEOUT_S)
+    """Adds an MCP server for your tenant, or gives it another address, which ends its approvals and takes its headers
+    away. Its tools are offered once they are approved. Harmless when repeated."""
+    request = pb.SetServerRequest(name=server, url=new.url, headers=new.secret_headers())
+    answer = await services.tools.SetServer(request, timeout=_TIMEOUT_S)
     return ToolServer.model_validate(encode(answer.server))
 
 

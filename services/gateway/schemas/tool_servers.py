@@ -2,9 +2,13 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from groundwork.tools.v1.tools_pb2 import SecretHeaders
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, StringConstraints
 
 from services.gateway.schemas.fields import Pattern, RequestBody
+
+HeaderName = Annotated[str, StringConstraints(min_length=1, max_length=100)]
+HeaderValue = Annotated[SecretStr, Field(min_length=1, max_length=4000)]
 
 
 class ServerTool(BaseModel):
@@ -28,6 +32,9 @@ class ToolServer(BaseModel):
     url: str = Field(description="Its address; empty of the operator's.")
     error: str = Field(description="Why it could not be asked for its tools; empty when it could.")
     tools: list[ServerTool] = Field(description="Its tools.")
+    header_names: list[str] = Field(
+        description="Names of the headers that are sent to it. Their values are shown to nobody."
+    )
 
 
 class ToolServerList(BaseModel):
@@ -39,11 +46,25 @@ class ToolServerList(BaseModel):
 class NewToolServer(RequestBody):
     """An MCP server to be added."""
 
-    model_config = ConfigDict(json_schema_extra={"example": {"url": "https://mcp.example.com/mcp"}})
+    model_config = ConfigDict(
+        json_schema_extra={"example": {"url": "https://mcp.example.com/mcp", "headers": {"Authorization": "Bearer …"}}}
+    )
 
     url: str = Field(
         min_length=8, max_length=2000, description="Where it is reached over streamable HTTP, without secrets."
     )
+    headers: dict[HeaderName, HeaderValue] | None = Field(
+        default=None,
+        max_length=10,
+        description="What is sent to it with each request: secrets, which are stored sealed and shown to nobody. Null: those that "
+        "its address has already. They go to an https:// address only.",
+    )
+
+    def secret_headers(self) -> SecretHeaders | None:
+        """For the tools service."""
+        if self.headers is None:
+            return None
+        return SecretHeaders(values={name: value.get_secret_value() for name, value in self.headers.items()})
 
 
 class ToolApproval(RequestBody):

@@ -4,6 +4,7 @@ and what it does to one call it does to no other. It is offered no sampling, no 
 import json
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from typing import Any
 
 import httpx2
@@ -81,9 +82,9 @@ class McpServer:
     @asynccontextmanager
     async def _connected(self) -> AsyncGenerator[Client, None]:
         """Raises ServiceUnavailable before a connection is there, and ToolBroke when it breaks."""
-        is_there, written = False, bytearray()
+        is_there, found = False, _Trouble()
         try:
-            async with self._transport(written) as transport, Client(transport, cache=None) as client:
+            async with self._transport(found) as transport, Client(transport, cache=None) as client:
                 is_there = True
                 yield client
         except* (
@@ -97,21 +98,24 @@ class McpServer:
         ) as group:
             why = self._hidden(shortened(str(_first(group)), 300)) or type(_first(group)).__name__
             kind = ToolBroke if is_there else ServiceUnavailable
-            if written and not is_there:
-                words = self._hidden(written.decode(errors="replace"))[-_LOGGED_CHARACTERS_MAX:]
+            if found.status in (401, 403):
+                why = f"it answers {found.status} and wants to know who asks; check the headers that it is sent"
+            elif found.written and not is_there:
+                words = self._hidden(found.written.decode(errors="replace"))[-_LOGGED_CHARACTERS_MAX:]
                 _log.warning("mcp_program_failed", server=self._name, why=why, wrote=words)
                 why += "; the log of the tools service has what the program wrote"
             raise kind(f"the server {self._name} cannot be used: {why}") from group
 
     @asynccontextmanager
-    async def _transport(self, written: bytearray) -> AsyncGenerator[Any, None]:
+    async def _transport(self, found: "_Trouble") -> AsyncGenerator[Any, None]:
         settings = self._settings
         if settings.command:
             environment = {name: value.get_secret_value() for name, value in settings.env.items()}
-            yield program(settings.command, environment, written)
+            yield program(settings.command, environment, found.written)
             return
         headers = {name: value.get_secret_value() for name, value in settings.headers.items()}
         async with guarded_client(self._guard, headers, settings.timeout_s, self._auth()) as http:
+            http.event_hooks = {"response": [found.note]}
             yield streamable_http_client(settings.url, http_client=http, max_sse_event_size=MESSAGE_BYTES_MAX)
 
     def _auth(self) -> httpx2.Auth | None:
@@ -135,6 +139,19 @@ class McpServer:
             if len(secret) >= 6:
                 text = text.replace(secret, _HIDDEN)
         return text
+
+
+@dataclass
+class _Trouble:
+    """What may explain why a connection failed."""
+
+    written: bytearray = field(default_factory=bytearray)
+    """The end of what a program wrote to standard error."""
+    status: int = 0
+    """Of the last HTTP answer."""
+
+    async def note(self, response: httpx2.Response) -> None:
+        self.status = response.status_code
 
 
 class _Tokens(TokenStorage):

@@ -47,6 +47,7 @@ def encode_server(server: ListedServer) -> pb.ToolServer:
         name=server.name,
         url=server.url,
         error=server.error,
+        header_names=server.headers,
         tools=[
             pb.ServerTool(
                 name=each.remote.name,

@@ -4,11 +4,13 @@ run; a tool is offered while what its server says of it has the digest that was 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import structlog
+from pydantic import SecretStr
 
 from services.tools.calling.progress import Tell
-from services.tools.errors import ToolError, UnknownTool
+from services.tools.errors import ServiceUnavailable, ToolError, UnknownTool
 from services.tools.models import Call, Caller, Tool, ToolOutput
 from services.tools.sources.remote_records import ServerRecord, ServerRecords
 from services.tools.sources.remote_tools import SEPARATOR, RemotePolicy, RemoteServer, RemoteTool, tool_of
@@ -27,6 +29,9 @@ class _Known:
     server: RemoteServer
     policy: RemotePolicy
     url: str = ""
+    headers: Mapping[str, SecretStr] = field(default_factory=dict)
+    is_locked: bool = False
+    """Whether its headers cannot be read."""
     tools: list[RemoteTool] = field(default_factory=list)
     error: str = ""
     is_heard: bool = False
@@ -55,6 +60,8 @@ class ListedServer:
     """Empty of an operator's."""
     error: str
     tools: Sequence[ListedTool]
+    headers: Sequence[str] = ()
+    """Names of the headers that are sent to it. Their values are shown to nobody."""
 
 
 class RemoteTools:
@@ -64,12 +71,12 @@ class RemoteTools:
         self,
         servers: Mapping[str, tuple[RemoteServer, RemotePolicy]],
         records: ServerRecords,
-        connect: Callable[[str, str], RemoteServer],
+        connect: Callable[[str, str, Mapping[str, SecretStr]], RemoteServer],
         *,
         every_s: float = 300.0,
     ) -> None:
-        """`servers` are the operator's; `connect` reaches a tenant's, by name and address. `every_s`: how often a server is asked
-        which tools it has."""
+        """`servers` are the operator's; `connect` reaches a tenant's, by name, address and headers. `every_s`: how often a
+        server is asked which tools it has."""
         self._operators = {name: _Known(name, server, policy) for name, (server, policy) in servers.items()}
         self._tenants: dict[tuple[str, str], _Known] = {}
         self._records = records
@@ -108,7 +115,9 @@ class RemoteTools:
         found = [*self._of(tenant_id)]
         await self.refresh([known for known, _ in found if not known.is_heard or known.name == again])
         return [
-            ListedServer(known.name, known.url, known.error, [each for each, _ in _judged(known, record)])
+            ListedServer(
+                known.name, known.url, known.error, [each for each, _ in _judged(known, record)], sorted(known.headers)
+            )
             for known, record in found
         ]
 
@@ -120,10 +129,27 @@ class RemoteTools:
             if not record.url or name in self._operators:
                 continue
             there = self._tenants.get((tenant_id, name))
-            if there is None or there.url != record.url:
-                there = _Known(name, self._connect(name, record.url), RemotePolicy(), record.url)
+            how = (record.url, record.headers, bool(record.sealed))
+            if there is None or (there.url, there.headers, there.is_locked) != how:
+                server = Locked() if record.sealed else self._connect(name, record.url, record.headers)
+                there = _Known(name, server, RemotePolicy(), *how)
                 self._tenants[tenant_id, name] = there
             yield there, record
+
+
+class Locked:
+    """A server whose headers cannot be read: it is not asked without them."""
+
+    _WHY = (
+        "the headers of the server cannot be read any more, since the key of this installation was changed; set them again, "
+        "with its address"
+    )
+
+    async def tools(self) -> list[RemoteTool]:
+        raise ServiceUnavailable(self._WHY)
+
+    async def call(self, name: str, arguments: Mapping[str, Any], tell: Tell) -> ToolOutput:  # noqa: ARG002 - RemoteServer
+        raise ServiceUnavailable(self._WHY)
 
 
 async def _hear(known: _Known) -> None:

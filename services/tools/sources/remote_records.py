@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
+from pydantic import SecretStr
+
 
 @dataclass(frozen=True)
 class Approval:
@@ -25,6 +27,10 @@ class ServerRecord:
     """Address of a server that the tenant has added; empty of an operator's."""
     approved: Mapping[str, Approval] = field(default_factory=dict)
     """By the name of the tool."""
+    headers: Mapping[str, SecretStr] = field(default_factory=dict)
+    """What is sent to the server with each request, by name: secrets, stored sealed."""
+    sealed: str = ""
+    """The headers as they are stored, where this process cannot open them."""
 
 
 class ServerRecords(Protocol):

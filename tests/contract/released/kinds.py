@@ -289,7 +289,9 @@ def _tools() -> Iterator[Kind]:
     approved = {"add_note": remote_records.Approval("ab12", reads_only=False, by="ann", at=AT)}
     yield Kind(
         tools.SERVERS,
-        lambda: server_records.encode(remote_records.ServerRecord("https://mcp.example.com/mcp", approved)),
+        lambda: server_records.encode(
+            remote_records.ServerRecord("https://mcp.example.com/mcp", approved, sealed="AQID")
+        ),
         _server_again,
     )
 

@@ -222,6 +222,13 @@ async def test_sessions_have_a_bound(live: Live) -> None:
         assert (await http.post("/mcp", json=INITIALIZE, headers=ACCEPT)).status_code == 503
 
 
+async def test_gateway_without_clients_of_mcp_does_not_load_the_package() -> None:
+    program = "import sys, services.gateway.app; sys.exit('mcp' in sys.modules)"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    process = await asyncio.create_subprocess_exec(sys.executable, "-c", program, env=environment)
+    assert await process.wait() == 0
+
+
 async def test_metadata_names_the_resource(live: Live) -> None:
     issuer = "https://login.example.com"
     async with live(public_url="https://docs.example.com", mcp_authorization_servers=(issuer,)) as http:

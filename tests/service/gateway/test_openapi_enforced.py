@@ -63,7 +63,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "MemoryPause": {"paused": True},
     "MemoryQuery": {"query": "tea"},
     "MemoryForgetting": {"text": "tea"},
-    "NewToolServer": {"url": "https://mcp.example.com/mcp"},
+    "NewToolServer": {"url": "https://mcp.example.com/mcp", "headers": {"Authorization": "Bearer 1"}},
     "ToolApproval": {"digest": "ab" * 32, "reads_only": True},
     "SearchRequest": {"query": "notice"},
     "QaRequest": {"question": "How long?"},

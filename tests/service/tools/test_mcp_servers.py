@@ -9,14 +9,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import SecretStr
 from structlog.testing import capture_logs
 
+from kit.access.keys import KeySource, new_key, parse_signing_key
 from kit.access.principal import Principal
+from kit.access.sealing import Sealer
 from kit.breaker import CircuitBreaker
+from kit.errors import InvalidArgument
+from kit.jetstream import KeyValue, Nats
 from kit.network.egress import AddressRefused, EgressGuard
 from services.tools.adapters.mcp_servers import McpServer
+from services.tools.adapters.server_records import KeyValueServerRecords
 from services.tools.calling.progress import Tell, unheard
-from services.tools.errors import ServiceUnavailable, ToolBroke, ToolError, ToolTimedOut, UnknownTool
+from services.tools.errors import NoSealingKey, ServiceUnavailable, ToolBroke, ToolError, ToolTimedOut, UnknownTool
 from services.tools.models import Call, Caller, Effect, ToolOutput
 from services.tools.server_admin import ServerAdmin, ServerNotYours, ToolChanged
 from services.tools.settings import McpServerSettings
@@ -25,6 +31,7 @@ from services.tools.sources.limits import Deadline, Turns
 from services.tools.sources.remote import RemoteTools
 from services.tools.sources.remote_records import ServerRecord
 from services.tools.sources.remote_tools import RemotePolicy, RemoteServer, RemoteTool, digest_of, tool_of
+from services.tools.state import SERVERS
 
 CALLER = Caller("acme", "ann")
 SECRET = "token-0123456789"
@@ -96,7 +103,7 @@ def remote_tools(
     records: Records | None = None,
     theirs: RemoteServer | None = None,
 ) -> RemoteTools:
-    return RemoteTools(servers, records or Records(), lambda _name, _url: theirs or Silent())
+    return RemoteTools(servers, records or Records(), lambda _name, _url, _headers: theirs or Silent())
 
 
 class Silent:
@@ -290,6 +297,77 @@ async def test_tenant_adds_a_server_and_approves_what_it_has_read() -> None:
     assert (server.tools[0].state, await remote.list(CALLER)) == ("changed", [])
     await admin.delete(ann, "crm")
     assert await admin.servers(ann) == []
+
+
+async def test_headers_go_to_their_own_address_alone_and_stay_until_they_are_changed() -> None:
+    records, ann, sent = Records(), Principal("acme", "ann"), []
+
+    def connect(_name: str, url: str, headers: Mapping[str, SecretStr]) -> RemoteServer:
+        sent.append((url, {name: value.get_secret_value() for name, value in headers.items()}))
+        return Theirs()
+
+    remote = RemoteTools({}, records, connect)
+    admin = ServerAdmin(remote, records, EgressGuard(look_up=_found), lambda: datetime(2026, 11, 27, tzinfo=UTC))
+    secret = {"Authorization": f"Bearer {SECRET}"}
+    listed = await admin.put(ann, "crm", "https://crm.example/mcp", secret)
+    assert (list(listed.headers), sent) == (["Authorization"], [("https://crm.example/mcp", secret)])
+    assert SECRET not in repr((listed, records.kept))
+    digest = listed.tools[0].remote.digest
+    await admin.approve(ann, "crm", "find", digest, reads_only=True)
+    (tool,) = (await admin.put(ann, "crm", "https://crm.example/mcp")).tools
+    assert (tool.state, sent[-1][1]) == ("approved", secret)
+    await admin.put(ann, "crm", "https://other.example/mcp")
+    assert sent[-1] == ("https://other.example/mcp", {})
+    assert not (await admin.put(ann, "crm", "https://other.example/mcp", {})).headers
+
+
+@pytest.mark.parametrize(
+    ("url", "headers"),
+    [
+        ("http://crm.example/mcp", {"Authorization": SECRET}),
+        ("https://crm.example/mcp", {"Host": SECRET}),
+        ("https://crm.example/mcp", {"A": f"{SECRET}\r\nHost: inside"}),
+        ("https://crm.example/mcp", {f"X-{number}": SECRET for number in range(11)}),
+    ],
+)
+async def test_headers_that_cannot_be_sent_are_refused_and_not_repeated(url: str, headers: dict[str, str]) -> None:
+    records = Records()
+    admin = ServerAdmin(
+        remote_tools({}, records, Theirs()), records, EgressGuard(look_up=_found), lambda: datetime.now(UTC)
+    )
+    with pytest.raises(InvalidArgument) as refused:
+        await admin.put(Principal("acme", "ann"), "crm", url, headers)
+    assert SECRET not in str(refused.value)
+    assert not records.kept
+
+
+async def test_headers_are_stored_sealed_and_read_by_who_has_the_key(jetstream: Nats) -> None:
+    sealer = Sealer(KeySource(parse_signing_key, value=json.dumps(new_key("tools")), setting="TEST"))
+    record = ServerRecord("https://crm.example/mcp", headers={"Authorization": SecretStr(SECRET)})
+
+    async def opened(sealer: Sealer | None) -> KeyValueServerRecords:
+        return await KeyValueServerRecords.open(jetstream, sealer)
+
+    writer = await opened(sealer)
+    following = asyncio.create_task(writer.settings.follow())
+    try:
+        await writer.put("acme", "crm", record)
+        with pytest.raises(NoSealingKey):
+            await (await opened(None)).put("acme", "other", record)
+    finally:
+        following.cancel()
+    stored = await (await KeyValue.open(jetstream, SERVERS.name)).get("acme.crm")
+    assert stored is not None
+    assert stored.value is not None
+    assert SECRET.encode() not in stored.value
+    assert (await opened(sealer)).of("acme")["crm"] == record
+    other = Sealer(KeySource(parse_signing_key, value=json.dumps(new_key("tools")), setting="TEST"))
+    locked = (await opened(other)).of("acme")["crm"]
+    assert (locked.headers, bool(locked.sealed)) == ({}, True)
+    records = Records()
+    await records.put("acme", "crm", locked)
+    (server,) = await remote_tools({}, records, Theirs()).servers("acme")
+    assert "set them again" in server.error
 
 
 async def test_operators_server_is_changed_by_no_tenant() -> None:

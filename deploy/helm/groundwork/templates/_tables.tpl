@@ -10,7 +10,7 @@ reranker:      {signs: false, store: false, user: false, data: true}
 ingest:        {signs: true,  store: true,  user: true,  data: true,  args: [api]}
 ingest-worker: {signs: true,  store: true,  user: true,  data: true,  args: [worker], image: ingest}
 memory:        {signs: true,  store: true,  user: false, data: false}
-tools:         {signs: false, store: true,  user: true,  data: false}
+tools:         {signs: true,  store: true,  user: true,  data: false}
 {{- end -}}
 
 {{- /* Who may connect to whom: the arrows of docs/architecture.md. Network policies allow exactly these, and an arrow to port 7000

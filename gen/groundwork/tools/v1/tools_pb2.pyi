@@ -99,23 +99,73 @@ class SetServerRequest(_message.Message):
 
     NAME_FIELD_NUMBER: _builtins.int
     URL_FIELD_NUMBER: _builtins.int
+    HEADERS_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """Its name: 1 to 24 of a-z, 0-9 and '-'. Its tools are called `name__tool`."""
     url: _builtins.str
     """Where it is reached over streamable HTTP."""
+    @_builtins.property
+    def headers(self) -> Global___SecretHeaders:
+        """Headers that are sent to it, instead of those that were; left out: those stay, as long as the address does."""
+
     def __init__(
         self,
         *,
         name: _builtins.str = ...,
         url: _builtins.str = ...,
+        headers: Global___SecretHeaders | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["headers", b"headers"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["name", b"name", "url", b"url"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["headers", b"headers", "name", b"name", "url", b"url"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___SetServerRequest: _TypeAlias = SetServerRequest  # noqa: Y015
+
+@_typing.final
+class SecretHeaders(_message.Message):
+    """Headers that are secrets. Never logged, stored sealed, and in no answer."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    @_typing.final
+    class ValuesEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.str
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.str = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    VALUES_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def values(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
+        """Values by name, such as "Bearer ..." of "Authorization"."""
+
+    def __init__(
+        self,
+        *,
+        values: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["values", b"values"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SecretHeaders: _TypeAlias = SecretHeaders  # noqa: Y015
 
 @_typing.final
 class SetServerResponse(_message.Message):
@@ -248,6 +298,7 @@ class ToolServer(_message.Message):
     URL_FIELD_NUMBER: _builtins.int
     ERROR_FIELD_NUMBER: _builtins.int
     TOOLS_FIELD_NUMBER: _builtins.int
+    HEADER_NAMES_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """Its name."""
     url: _builtins.str
@@ -258,6 +309,10 @@ class ToolServer(_message.Message):
     def tools(self) -> _containers.RepeatedCompositeFieldContainer[Global___ServerTool]:
         """Its tools."""
 
+    @_builtins.property
+    def header_names(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Names of the headers that are sent to it."""
+
     def __init__(
         self,
         *,
@@ -265,10 +320,11 @@ class ToolServer(_message.Message):
         url: _builtins.str = ...,
         error: _builtins.str = ...,
         tools: _abc.Iterable[Global___ServerTool] | None = ...,
+        header_names: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["error", b"error", "name", b"name", "tools", b"tools", "url", b"url"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["error", b"error", "header_names", b"header_names", "name", b"name", "tools", b"tools", "url", b"url"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
