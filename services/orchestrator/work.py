@@ -17,6 +17,7 @@ from services.orchestrator.log.events import Answer, Artefact, Evidence, Plan, R
 from services.orchestrator.models import ReadableDocument, RunRecord, SearchQuery, Turn
 from services.orchestrator.modes.drafts import answer_of, checked
 from services.orchestrator.modes.threads import forgotten_documents
+from services.orchestrator.naming import described, may_name, most_found, named_in
 from services.orchestrator.ports import Library, RunSources, Searcher, SentenceScorer
 from services.orchestrator.prompts import rules
 from services.orchestrator.steps.run import Run, just
@@ -49,6 +50,17 @@ class _Listed:
     def event(self) -> Thinking:
         count = len(self.documents)
         return Thinking("work", f"Reading {count} document{'s' if count != 1 else ''} whole.")
+
+
+@dataclass(frozen=True)
+class _Meant:
+    """The documents of many that the message names."""
+
+    documents: Sequence[ReadableDocument]
+
+    def event(self) -> Thinking:
+        names = ", ".join(each.name for each in self.documents[:5])
+        return Thinking("work", f"Reading {names} alone." if names else "Reading all documents.")
 
 
 @dataclass(frozen=True)
@@ -102,10 +114,11 @@ class Work:
 
     async def _found(self, queries: Sequence[str], searching: Searching) -> Retrieval:
         request = self.record.request
+        named = await self._named() if may_name(self.message) and not request.document_ids else ()
         query = SearchQuery(
             queries,
             request.collection_ids,
-            request.document_ids,
+            request.document_ids or [each.document_id for each in named],
             request.top_k or searching.top_k or _USUAL_TOP_K,
             searching.strategy,
             searching.metadata,
@@ -122,14 +135,37 @@ class Work:
         return tuple(replace(hit, number=number) for number, hit in enumerate(kept, start=1))
 
     async def documents(self, most: int = MOST_DOCUMENTS) -> Sequence[ReadableDocument]:
-        """The documents that the message is about: those that it names, or all of its collections. Raises Unavailable."""
+        """The documents that the message is about: those of the request, or those that its words name ("handbook.pdf", "the article
+        on ducks"), or all of its collections. Raises Unavailable."""
         request = self.record.request
 
         async def listed() -> _Listed:
             return _Listed(await self.hands.library.documents(request.collection_ids, request.document_ids, most))
 
         shown = await self.run.once("documents", listed, _Listed, show=_Listed.event)
-        return shown.documents
+        named, about = named_in(self.message, shown.documents), described(self.message)
+        if request.document_ids or len(shown.documents) < 2 or not (named or about):
+            return shown.documents
+        meant = await self.run.once(
+            "meant", partial(self._meant, shown.documents, named, about), _Meant, show=_Meant.event
+        )
+        return meant.documents or shown.documents
+
+    async def _named(self) -> Sequence[ReadableDocument]:
+        """The documents whose names stand in the message."""
+        documents = await self.hands.library.documents(self.record.request.collection_ids, (), MOST_DOCUMENTS)
+        return named_in(self.message, documents)
+
+    async def _meant(
+        self, documents: Sequence[ReadableDocument], named: Sequence[ReadableDocument], about: str
+    ) -> _Meant:
+        """Those that are named, or the one that is about this; none where no document stands out."""
+        if named:
+            return _Meant(named)
+        request = self.record.request
+        query = SearchQuery([about], request.collection_ids, (), _USUAL_TOP_K)
+        found = most_found((await self.hands.searcher.search(query)).evidence, about)
+        return _Meant([each for each in documents if each.document_id == found])
 
     async def read(self, document_id: str) -> Sequence[Evidence]:
         """All chunks of a document in reading order; none of one that was deleted. Raises Unavailable."""

@@ -11,17 +11,21 @@ from services.orchestrator.agent import Agent, Searching
 from services.orchestrator.answering.drafting import EXTRACTIVE, MODEL
 from services.orchestrator.drawing.building import build
 from services.orchestrator.drawing.finding import find
-from services.orchestrator.drawing.forms import Form, read_form
+from services.orchestrator.drawing.forms import CHARTS, Form, read_form
 from services.orchestrator.drawing.parts import Drawing
 from services.orchestrator.drawing.schemas import ARTEFACTS, WHICH_FORM, filled_schema
 from services.orchestrator.drawing.showing import as_outline, drawing_artefact, drawing_text
 from services.orchestrator.log.events import Answer, Evidence, Thinking
+from services.orchestrator.naming import most_found
+from services.orchestrator.without_model.rows import is_row
 from services.orchestrator.work import Work
 
 _TOP_K = 24
 _TOKENS = 1500
 _PASSAGES = 12
 """Passages that a model is shown."""
+_WHOLE = 400
+"""Passages of the longest document that rules read whole."""
 _WHICH = "Which form shows best what the question asks for? Answer with the form alone."
 _PROMPT = """You draw what the sources say as: {form}. Fill in the data; a program draws them.
 - Copy numbers, dates and names exactly as the sources have them. `source` is the number of the source that has them.
@@ -40,6 +44,8 @@ class _Drawn:
     """What one step has drawn."""
 
     drawing: Drawing | None
+    evidence: Sequence[Evidence] = ()
+    """The passages that it cites, where they are others than those that were found."""
 
 
 async def work(work: Work) -> Answer | None:
@@ -48,19 +54,22 @@ async def work(work: Work) -> Answer | None:
     if not found.evidence:
         return None
     form = read_form(work.message) or await _form(work, found.evidence)
-    method, drawing = MODEL, await _by_model(work, form, found.evidence) if work.has_model else None
+    evidence = found.evidence
+    method, drawing = MODEL, await _by_model(work, form, evidence) if work.has_model else None
     if drawing is None:
-        method, drawing = EXTRACTIVE, await _by_rules(work, form, found.evidence)
+        drawn = await _by_rules(work, form, evidence)
+        method, drawing, evidence = EXTRACTIVE, drawn.drawing, drawn.evidence or evidence
     if drawing is None:
         why = f"The passages hold nothing that can be drawn as {form.value.replace('_', ' ')}: this is their outline."
         await work.tell(why)
-        drawing = as_outline(found.evidence, why)
+        drawing = as_outline(evidence, why)
     if drawing is None:
         return None
     for each in drawing.left_out:
         await work.tell(f"Left out: {each}")
-    await work.publish(drawing_artefact(drawing, found.evidence))
-    return await work.answer(drawing_text(drawing), found.evidence, method=method)
+    await work.publish(drawing_artefact(drawing, evidence, work.message))
+    cited = {part.source for part in drawing.parts}
+    return await work.answer(drawing_text(drawing), [each for each in evidence if each.number in cited], method=method)
 
 
 async def _form(work: Work, evidence: Sequence[Evidence]) -> Form:
@@ -109,15 +118,32 @@ async def _filled(work: Work, form: Form, evidence: Sequence[Evidence]) -> _Draw
     return _Drawn(build(form, filled, evidence))
 
 
-async def _by_rules(work: Work, form: Form, evidence: Sequence[Evidence]) -> Drawing | None:
-    def drawn() -> _Drawn:
-        filled = find(form, work.message, evidence)
-        return _Drawn(build(form, filled, evidence) if filled else None)
-
+async def _by_rules(work: Work, form: Form, evidence: Sequence[Evidence]) -> _Drawn:
     async def draw() -> _Drawn:
-        return await asyncio.to_thread(drawn)
+        passages = await _whole(work, form, evidence)
+        drawing = await asyncio.to_thread(_found, form, work.message, passages)
+        if drawing is None and passages is not evidence:
+            passages, drawing = evidence, await asyncio.to_thread(_found, form, work.message, evidence)
+        cited = {part.source for part in drawing.parts} if drawing else ()
+        return _Drawn(drawing, [each for each in passages if each.number in cited])
 
-    return (await work.run.once("rules", draw, _Drawn, show=_tell_rules, is_last_resort=True)).drawing
+    return await work.run.once("rules", draw, _Drawn, show=_tell_rules, is_last_resort=True)
+
+
+def _found(form: Form, message: str, passages: Sequence[Evidence]) -> Drawing | None:
+    filled = find(form, message, passages)
+    return build(form, filled, passages) if filled else None
+
+
+async def _whole(work: Work, form: Form, evidence: Sequence[Evidence]) -> Sequence[Evidence]:
+    """All passages of the document that the drawing is of, so that it has all rows and headings: the only one that was found, or
+    for a table, a chart and a mind map the one that most is found in. Where there is none, or it is long, what was found."""
+    of_rows = form in (*CHARTS, Form.TABLE)
+    rows = [each for each in evidence if any(map(is_row, each.text.splitlines()))] if of_rows else []
+    is_one = len({each.document_id for each in evidence}) == 1
+    document = most_found(rows or evidence, work.message, 0.0) if is_one or rows or form is Form.MIND_MAP else ""
+    passages = await work.read(document) if document else ()
+    return passages if 0 < len(passages) <= _WHOLE else evidence
 
 
 def _tell_rules(drawn: _Drawn) -> Thinking:
@@ -132,7 +158,7 @@ AGENT = Agent(
         r"\b(charts?|diagrams?|flowcharts?)\b",
         r"\b(mind ?maps?|time ?lines?|mermaid|visuali[sz]\w*|infographic|side by side|comparison table)\b",
         r"\b(draw|plot|graph|sketch)\b(?! (on|from|conclusions?|up|attention|near))",
-        r"\b(as|in|make|into) (a|an) (\w+ )?(table|graph)\b",
+        r"\b(as|in|make|into) (a|an) (\w+ )?(table|graph)\b|\btables? (of (?!contents)|comparing|listing|showing|with)\b",
         r"\b(diagramm\w*|zeichne\w*|zeitstrahl|schaubild|tabelle|graphique|diagramme|frise|gráfic\w+|diagrama|tabla)\b",
     ),
     work=work,

@@ -31,7 +31,7 @@ def _chart(form: Form, filled: Filled, proofs: Proofs) -> Drawing | None:
     labels: list[str] = []
     series: dict[str, dict[str, float]] = {}
     proved: dict[tuple[str, str], tuple[int, int, int]] = {}
-    left_out = []
+    left_out = list(filled.get("cut", ()))
     for point in filled["points"]:
         name, label, value = _text(point["series"]), _text(point["label"]), point["value"]
         found = proofs.of_number(float(value), f"{label} {name}", point["source"])
@@ -71,7 +71,7 @@ def _table(filled: Filled, proofs: Proofs) -> Drawing | None:
     columns = [_text(each) for each in filled["columns"]]
     rows: list[list[str | None]] = []
     parts: list[Part] = []
-    left_out: list[str] = []
+    left_out: list[str] = list(filled.get("cut", ()))
     for row in filled["rows"]:
         cells: list[str | None] = []
         proved = []
@@ -99,7 +99,7 @@ def _table(filled: Filled, proofs: Proofs) -> Drawing | None:
 def _timeline(filled: Filled, proofs: Proofs) -> Drawing | None:
     events: list[dict[str, str]] = []
     parts: list[Part] = []
-    left_out: list[str] = []
+    left_out: list[str] = list(filled.get("cut", ()))
     for event in filled["events"]:
         when, what = _text(event["when"]), _text(event["what"])
         found = proofs.of_words(f"{when} {what}", event["source"])
@@ -119,7 +119,7 @@ def _diagram(form: Form, filled: Filled, proofs: Proofs) -> Drawing | None:
     nodes: dict[str, dict[str, Any]] = {}
     edges: list[dict[str, str]] = []
     parts: list[Part] = []
-    left_out: list[str] = []
+    left_out: list[str] = list(filled.get("cut", ()))
     for node in filled["nodes"]:
         label = _text(node["label"])
         found = proofs.of_words(label, node["source"])

@@ -19,10 +19,15 @@ from services.orchestrator.quizzes.numbers import read_number
 from services.orchestrator.without_model.rows import fields, is_row
 
 Filled = Mapping[str, Any]
-_MOST_ROWS, _MOST_COLUMNS, _MOST_BARS, _MOST_EVENTS, _MOST_NODES, _MOST_SERIES = 30, 6, 20, 20, 24, 4
+_MOST_ROWS, _MOST_COLUMNS, _MOST_BARS, _MOST_EVENTS, _MOST_NODES, _MOST_SERIES = 60, 6, 60, 40, 40, 4
 _LONGEST_EVENT = 200
 _LONGEST_STEP = 120
 _STEP = re.compile(r"^\s*(?:step\s+)?\(?(\d{1,2})[.):]\s+(.{3,})$", re.IGNORECASE)
+_FOUR_DIGITS = re.compile(r"\d{4}")
+_NAME_BEFORE = re.compile(r"\b(?!(?:In|By|Since|From|Until|Around|About|After|Before|Im|En) $)[A-Z][\w-]* $")
+_OLD = 1500
+"""A lower number behind a name is part of it: "the Wang 1200"."""
+_BULLET = re.compile(r"^(?:[•·*‣▪–-]|\(?\d{1,2}[.)])\s+")
 _READ_AT = Moment(datetime(2000, 1, 1, tzinfo=UTC))
 """Only times that name their year are read: what they are relative to does not matter."""
 
@@ -83,7 +88,8 @@ def _columns(rows: Sequence[TableRow], asked: set[str]) -> list[str]:
 
 
 def _table(asked: set[str], evidence: Sequence[Evidence]) -> Filled | None:
-    rows = _asked_first(_rows(evidence), asked)[:_MOST_ROWS]
+    found = _asked_first(_rows(evidence), asked)
+    rows = found[:_MOST_ROWS]
     columns = _columns(rows, asked)[:_MOST_COLUMNS]
     if not rows or not columns:
         return _numbers_as_table(evidence)
@@ -96,7 +102,13 @@ def _table(asked: set[str], evidence: Sequence[Evidence]) -> Filled | None:
         "title": "",
         "columns": [rows[0].heading or "–", *columns],
         "rows": [{"cells": cells(row)} for row in rows],
+        "cut": _cut(len(found), _MOST_ROWS, "rows"),
     }
+
+
+def _cut(count: int, most: int, what: str) -> list[str]:
+    """Says what there was no room for."""
+    return [f"{count - most} more {what}: {most} are the most."] if count > most else []
 
 
 def _numbers_as_table(evidence: Sequence[Evidence]) -> Filled | None:
@@ -139,7 +151,8 @@ def _points(form: Form, asked: set[str], evidence: Sequence[Evidence]) -> Filled
             for row in rows[:_MOST_BARS]
         ]
     kept = [point for point in points if point["value"] is not None] or _yearly(evidence)
-    return {"title": "", "unit": "", "points": kept} if len(kept) > 1 else None
+    cut = _cut(len(rows), _MOST_SERIES if across else _MOST_BARS, "rows") if points else []
+    return {"title": "", "unit": "", "points": kept, "cut": cut} if len(kept) > 1 else None
 
 
 def _point(series: str, label: str, value: str, source: int) -> dict[str, Any]:
@@ -172,22 +185,29 @@ def _events(evidence: Sequence[Evidence]) -> Filled | None:
     dated: dict[str, tuple[datetime, dict[str, Any]]] = {}
     for passage in evidence:
         for unit in split_units(passage.text):
-            text = " ".join(unit.text.split())
+            text = _BULLET.sub("", " ".join(unit.text.split()))
             if unit.kind is UnitKind.HEADING or len(text) > _LONGEST_EVENT:
                 continue
             if time := _time_of(text):
                 when, start = time
                 dated.setdefault(text, (start, {"when": when, "what": text, "source": passage.number}))
     ranked = [event for _, event in sorted(dated.values(), key=lambda each: each[0])[:_MOST_EVENTS]]
-    return {"title": "", "events": ranked} if ranked else None
+    return {"title": "", "events": ranked, "cut": _cut(len(dated), _MOST_EVENTS, "events")} if ranked else None
 
 
 def _time_of(text: str) -> tuple[str, datetime] | None:
     """The first time that a sentence names with its year, as it is written, and when that begins; else its first year."""
+    if _FOUR_DIGITS.search(text) is None:
+        return None
     for period in read_periods(text, _READ_AT):
-        if period.span.start is not None and re.search(r"\d{4}", period.text):
+        if period.span.start is not None and _FOUR_DIGITS.search(period.text):
             return period.text.strip(" ,.;:"), period.span.start
-    years = (token.surface for token in tokens(text) if is_year(token.surface) and len(token.surface) == 4)
+    years = (
+        token.surface
+        for token in tokens(text)
+        if is_year(token.surface) and len(token.surface) == 4
+        and (int(token.surface) >= _OLD or not _NAME_BEFORE.search(text[: token.start]))
+    )
     return next(((year, datetime(int(year), 1, 1, tzinfo=UTC)) for year in years), None)
 
 
@@ -196,9 +216,10 @@ def _headings(evidence: Sequence[Evidence]) -> Filled | None:
     nodes: dict[tuple[str, ...], dict[str, Any]] = {}
     edges: list[dict[str, Any]] = []
     documents = dict.fromkeys(each.document_name for each in evidence)
+    levels = _levels_with_room(evidence)
     for passage in sorted(evidence, key=lambda each: (each.document_name, each.char_start)):
         path: tuple[str, ...] = ()
-        for heading in (passage.document_name, *passage.heading_path):
+        for heading in (passage.document_name, *passage.heading_path[:levels]):
             before, path = path, (*path, heading)
             if path in nodes or len(nodes) >= _MOST_NODES:
                 continue
@@ -210,6 +231,18 @@ def _headings(evidence: Sequence[Evidence]) -> Filled | None:
     if len(documents) != 1 or len(nodes) < 3:
         return None
     return {"title": next(iter(documents)), "nodes": list(nodes.values()), "edges": edges}
+
+
+def _levels_with_room(evidence: Sequence[Evidence]) -> int:
+    """Levels of headings that can be shown whole; at least one, of which the first are shown."""
+    deepest = max((len(each.heading_path) for each in evidence), default=0)
+    paths = {tuple(each.heading_path) for each in evidence}
+    whole = (
+        level
+        for level in range(deepest, 1, -1)
+        if len({path[:size] for path in paths for size in range(1, level + 1) if len(path) >= size}) < _MOST_NODES
+    )
+    return next(whole, 1)
 
 
 def _steps(evidence: Sequence[Evidence]) -> Filled | None:

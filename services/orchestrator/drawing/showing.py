@@ -14,18 +14,22 @@ DRAWING = "drawing"
 """Id of the artefact: a run makes one."""
 _MOST_LINES = 12
 """Of the text. The artefact has them all."""
+_MANY_PARTS, _AROUND_CHARS = 20, 200
+"""With more parts, so much of a passage is kept around what is cited."""
+_LONGEST_TITLE = 80
 
 
-def drawing_artefact(drawing: Drawing, evidence: Sequence[Evidence]) -> Artefact:
-    """The drawing: each part cites the words that prove it."""
+def drawing_artefact(drawing: Drawing, evidence: Sequence[Evidence], title: str = "") -> Artefact:
+    """The drawing: each part cites the words that prove it. `title` is that of a drawing that has none of its own."""
     by_number = {each.number: each for each in evidence}
-    citing = Citing()
+    citing = Citing(around_chars=0 if len(drawing.parts) <= _MANY_PARTS else _AROUND_CHARS)
     for part in drawing.parts:
         citing.cite(part.path, by_number[part.source], part.start, part.end)
     lines = [f"- {part.text}" for part in drawing.parts]
     if drawing.left_out:
         lines += ["Left out:", *(f"- {each}" for each in drawing.left_out)]
-    title = drawing.title or drawing.form.value.replace("_", " ").capitalize()
+    asked = title if len(title) <= _LONGEST_TITLE else ""
+    title = drawing.title or asked or drawing.form.value.replace("_", " ").capitalize()
     return Artefact(DRAWING, drawing.kind, title, drawing.body, citing.items, citing.citations, "\n".join(lines))
 
 

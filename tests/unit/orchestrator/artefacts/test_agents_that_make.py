@@ -26,7 +26,7 @@ from services.orchestrator.quizzes.showing import questions_in
 from tests.unit.orchestrator.artefacts.passages import BUILDINGS, ROWS, passage
 from tests.unit.orchestrator.chatting import Reply, ScriptedReplies
 from tests.unit.orchestrator.cutting import AT, KEY, DyingLog, cut_and_continued, cuts, told, worked
-from tests.unit.orchestrator.fakes import FakeMemory, FakeScorer, FakeSearcher
+from tests.unit.orchestrator.fakes import FakeLibrary, FakeMemory, FakeScorer, FakeSearcher
 from tests.unit.orchestrator.serving import document_modes, mode_services
 
 TABLE = (passage(1, ROWS),)
@@ -73,6 +73,9 @@ class Asking:
         self.model = Said([each if isinstance(each, str) else json.dumps(each) for each in says])
         self.searcher = FakeSearcher(Retrieval(tuple(evidence), strategy="hybrid"))
         self._has_model = bool(says)
+        self.library = FakeLibrary(
+            {each.document_id: [one for one in evidence if one.document_id == each.document_id] for each in evidence}
+        )
         self._record = RunRecord(
             KEY,
             "ann",
@@ -84,7 +87,7 @@ class Asking:
 
     async def work(self, journal: Journal) -> RunStatus:
         drafter = Drafter(FakeScorer(), Generator(self.model) if self._has_model else None)
-        services = mode_services(drafter, searcher=self.searcher, memory=self._memory)
+        services = mode_services(drafter, searcher=self.searcher, memory=self._memory, library=self.library)
         return await document_modes(services).run(self._record, journal)
 
     async def events(self) -> list[RunEvent]:
@@ -220,3 +223,31 @@ async def test_work_that_is_cut_off_anywhere_ends_the_same(agent: str, message: 
     whole = await worked(DyingLog(), worker())
     for cut in cuts(whole):
         assert told(await cut_and_continued(DyingLog(), [worker(), worker()], cut)) == told(whole), str(cut)
+
+
+async def test_chart_without_a_model_has_all_rows_of_the_document() -> None:
+    asking = Asking("visualisation", "Bar chart of revenue 2023", evidence=TABLE)
+    more = "\n".join(f"Region: R{number}; Revenue 2022: {number}; Revenue 2023: {number + 7}" for number in range(70))
+    asking.library = FakeLibrary({"d1": [*TABLE, passage(2, more, document="d1")]})
+    artefact, _ = await asking.made()
+    assert artefact.body is not None
+    assert artefact.body["labels"][:3] == ["North", "South", "R0"]
+    assert len(artefact.body["labels"]) == 60
+    assert artefact.body["left_out"] == ["12 more rows: 60 are the most."]
+
+
+async def test_mind_map_without_a_model_has_the_headings_of_the_document_that_is_found_most() -> None:
+    found = [passage(1, "Ducks swim.", "Ducks", "Swimming", document="ducks"), passage(2, "Geese.", document="geese")]
+    asking = Asking("visualisation", "Mind map of ducks", evidence=found)
+    asking.library = FakeLibrary({"ducks": [found[0], passage(2, "Ducks eat.", "Ducks", "Food", document="ducks")]})
+    artefact, _ = await asking.made()
+    assert artefact.body is not None
+    assert [each["label"] for each in artefact.body["nodes"]] == ["ducks.txt", "Ducks", "Swimming", "Food"]
+    assert artefact.title == "ducks.txt"
+
+
+async def test_number_behind_a_name_is_no_year() -> None:
+    said = "The Wang 1200 had a small screen.\n\nThe typewriter was patented in 1868.\n\nIn 1066 a castle was built."
+    artefact, _ = await Asking("visualisation", "Timeline", evidence=[passage(1, said)]).made()
+    assert artefact.body is not None
+    assert [each["when"] for each in artefact.body["events"]] == ["1066", "1868"]
