@@ -21,6 +21,7 @@ from cli.commands.collections import collections, ensure_collection, where_else
 from cli.commands.demo import demo
 from cli.commands.documents import documents
 from cli.commands.embedding import embedding
+from cli.commands.extract import extract
 from cli.commands.jobs import jobs
 from cli.commands.memory import memory
 from cli.commands.models import models
@@ -65,6 +66,7 @@ app.add_typer(cluster, name="cluster")
 app.command(epilog=WHERE)(demo)
 app.command(cls=OneText, epilog=WHERE)(research)
 app.command(cls=OneText, epilog=WHERE)(chat)
+app.command(epilog=WHERE)(extract)
 app.command(epilog=WHERE)(tools)
 app.add_typer(tool_servers, name="tool-servers")
 app.add_typer(agents, name="agents")

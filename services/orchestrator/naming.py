@@ -18,7 +18,7 @@ _ABOUT = re.compile(
     re.IGNORECASE,
 )
 _EXTENSION = re.compile(r"\.\w{1,5}$")
-_BEFORE_A_NAME = frozenset("the this that my our of in from der den das dem im vom le la du el del il".split())
+_BEFORE_A_NAME = re.compile(r"the|this|that|my|our|of|in|from|der|den|das|dem|im|vom|le|la|du|el|del|il")
 _LEAST_LETTERS = 4
 _HALF = 0.5
 
@@ -41,11 +41,13 @@ def _has_stem(words: Sequence[str], stem: Sequence[str]) -> bool:
         return False
     size = len(stem)
     places = [at for at in range(len(words) - size + 1) if list(words[at : at + size]) == list(stem)]
-    return bool(places) if size > 1 else any(at and words[at - 1] in _BEFORE_A_NAME for at in places)
+    if size > 1:
+        return bool(places)
+    return any(at > 0 and _BEFORE_A_NAME.fullmatch(words[at - 1]) is not None for at in places)
 
 
 def described(message: str) -> str:
-    """What the one document that the message speaks of is about ("ducks" of "the article on ducks"); empty where it speaks of none."""
+    """What the one document that the message speaks of is about ("ducks" of "the article on ducks"); else empty."""
     found = _ABOUT.search(message)
     return found["about"].strip() if found else ""
 

@@ -13,7 +13,7 @@ from services.gateway.backends import Services
 from services.gateway.routes.chat import as_json, responses
 from services.gateway.schemas.fields import CollectionPath, IdempotencyKey
 from services.gateway.schemas.problem import problems
-from services.gateway.schemas.runs import ChatRequest, QaRequest, QaResponse, ResearchRequest
+from services.gateway.schemas.runs import ChatRequest, ExtractRequest, QaRequest, QaResponse, ResearchRequest
 from services.gateway.schemas.streams import run_stream_response
 from services.gateway.streams.answers import fold_events
 from services.gateway.streams.events import run_mode
@@ -24,6 +24,8 @@ from services.gateway.streams.streaming import run_stream, started
 router = APIRouter(prefix="/v1", tags=["questions"], dependencies=[NEEDS_QUERY])
 
 _PROBLEMS = problems(404, 409, 413, 415, 429, 504)
+_EXTRACTION = "extraction"
+"""The agent that reads fields."""
 _QA_RESPONSES = {**run_stream_response("The answer; as events with `Accept: text/event-stream`."), **_PROBLEMS}
 
 
@@ -129,6 +131,44 @@ async def chat(
             model_credentials=request.model.brought() if request.model else None,
             verify=request.verify or "",
             guard=request.guard or "",
+        ),
+    )
+    if not wants_json(http.headers):
+        return await run_stream(events, services)
+    return as_json(await fold_events(events), QaResponse)
+
+
+@router.post(
+    "/collections/{collection_id}/extract",
+    status_code=200,
+    response_class=EventStream,
+    dependencies=[STREAM_PLACE_UNLESS_JSON],
+    responses=responses(QaResponse),
+)
+async def extract(
+    collection_id: CollectionPath,
+    request: ExtractRequest,
+    http: Request,
+    services: Services,
+    idempotency_key: IdempotencyKey = None,
+) -> Response:
+    """Reads the fields of a JSON Schema out of the documents of a collection, or out of those that are named. Answers with
+    artefacts of kind `table`: a row for each document, or for each row of a table in it; a citation for each value; null where it
+    is missing. A stream of events, or with `Accept: application/json` the answer as JSON. When the connection drops, read on
+    with GET /v1/runs/{X-Run-Id}/events and the Last-Event-ID header."""
+    collection_id = meant(services, collection_id)
+    await require_existing(services, [collection_id])
+    events = started(
+        services,
+        pb.StartRunRequest(
+            mode=pb.RUN_MODE_GROUNDED,
+            question=request.message(),
+            collection_ids=[collection_id],
+            agent=_EXTRACTION,
+            document_ids=request.document_ids,
+            idempotency_key=idempotency_key or "",
+            budgets=request.budgets.asked(),
+            model_credentials=request.model.brought() if request.model else None,
         ),
     )
     if not wants_json(http.headers):

@@ -1,9 +1,10 @@
 """Questions, runs and threads as clients see them."""
 
+import json
 from typing import Annotated, Any, Literal
 
 from groundwork.orchestrator.v1 import orchestrator_pb2 as pb
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, field_validator
 
 from services.gateway.schemas.events import (
     AnswerStatus,
@@ -139,6 +140,52 @@ class ChatRequest(RequestBody):
     guard: Guard | None = Field(default=None, description=GUARD)
     budgets: AskedBudgets = Field(default_factory=AskedBudgets, description="Limits.")
     model: BroughtModel | None = Field(default=None, description="Your own model; null means the installation's.")
+
+
+_MOST_FIELDS = 40
+_MOST_SCHEMA_CHARS = 8000
+"""Of a schema as JSON: it is the message that the agent reads."""
+
+
+class ExtractRequest(RequestBody):
+    """Fields to read out of documents."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "example": {
+                "schema": {
+                    "type": "object",
+                    "properties": {"invoice_number": {"type": "string"}, "total": {"type": "number"}},
+                }
+            }
+        }
+    )
+
+    fields: dict[str, Any] = Field(
+        alias="schema",
+        description="JSON Schema of an object, or of a list of objects: its simple properties are the fields, at most 40. "
+        "`type` is string, number, integer or boolean; `description` says what is meant. At most 8000 characters.",
+    )
+    document_ids: DocumentIds = Field(default_factory=list)
+    budgets: AskedBudgets = Field(default_factory=AskedBudgets, description="Limits.")
+    model: BroughtModel | None = Field(default=None, description="Your own model; null means the installation's.")
+
+    @field_validator("fields")
+    @classmethod
+    def _has_fields(cls, schema: dict[str, Any]) -> dict[str, Any]:
+        items = schema.get("items")
+        properties = (items if isinstance(items, dict) else schema).get("properties")
+        if not isinstance(properties, dict) or not properties:
+            raise ValueError('it describes no object: write {"type": "object", "properties": {…}}')
+        if len(properties) > _MOST_FIELDS:
+            raise ValueError(f"it has {len(properties)} fields; {_MOST_FIELDS} are the most")
+        if len(json.dumps(schema, ensure_ascii=False)) > _MOST_SCHEMA_CHARS:
+            raise ValueError(f"it is too long; {_MOST_SCHEMA_CHARS} characters are the most")
+        return schema
+
+    def message(self) -> str:
+        """What the agent is told."""
+        return json.dumps(self.fields, ensure_ascii=False)
 
 
 class _Grounds(BaseModel):

@@ -14,8 +14,9 @@ from services.orchestrator.drawing.finding import find
 from services.orchestrator.drawing.forms import CHARTS, Form, read_form
 from services.orchestrator.drawing.parts import Drawing
 from services.orchestrator.drawing.schemas import ARTEFACTS, WHICH_FORM, filled_schema
-from services.orchestrator.drawing.showing import as_outline, drawing_artefact, drawing_text
+from services.orchestrator.drawing.showing import as_outline, drawing_answer, drawing_artefact, drawing_text
 from services.orchestrator.log.events import Answer, Evidence, Thinking
+from services.orchestrator.log.screen import Screen
 from services.orchestrator.naming import most_found
 from services.orchestrator.without_model.rows import is_row
 from services.orchestrator.work import Work
@@ -67,7 +68,12 @@ async def work(work: Work) -> Answer | None:
         return None
     for each in drawing.left_out:
         await work.tell(f"Left out: {each}")
-    await work.publish(drawing_artefact(drawing, evidence, work.message))
+    artefact = drawing_artefact(drawing, evidence, work.message)
+    await work.publish(artefact)
+    if method == EXTRACTIVE:
+        answer = drawing_answer(drawing, artefact)
+        await Screen(work.run.journal).settle(answer.text)
+        return answer
     cited = {part.source for part in drawing.parts}
     return await work.answer(drawing_text(drawing), [each for each in evidence if each.number in cited], method=method)
 

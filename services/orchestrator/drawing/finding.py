@@ -21,6 +21,7 @@ from services.orchestrator.without_model.rows import fields, is_row
 Filled = Mapping[str, Any]
 _MOST_ROWS, _MOST_COLUMNS, _MOST_BARS, _MOST_EVENTS, _MOST_NODES, _MOST_SERIES = 60, 6, 60, 40, 40, 4
 _LONGEST_EVENT = 200
+_LONGEST_SIDE = 300
 _LONGEST_STEP = 120
 _STEP = re.compile(r"^\s*(?:step\s+)?\(?(\d{1,2})[.):]\s+(.{3,})$", re.IGNORECASE)
 _FOUR_DIGITS = re.compile(r"\d{4}")
@@ -205,7 +206,8 @@ def _time_of(text: str) -> tuple[str, datetime] | None:
     years = (
         token.surface
         for token in tokens(text)
-        if is_year(token.surface) and len(token.surface) == 4
+        if is_year(token.surface)
+        and len(token.surface) == 4
         and (int(token.surface) >= _OLD or not _NAME_BEFORE.search(text[: token.start]))
     )
     return next(((year, datetime(int(year), 1, 1, tzinfo=UTC)) for year in years), None)
@@ -292,7 +294,8 @@ def _sides(asked: set[str], evidence: Sequence[Evidence]) -> Filled | None:
 def _said(passage: Evidence, wanted: set[str]) -> str:
     """The sentence of a passage that has most of the wanted words."""
     units = [unit.text for unit in split_units(passage.text) if unit.kind is not UnitKind.HEADING] or [passage.text]
-    return " ".join(max(units, key=lambda text: len(wanted & _stems(text))).split())
+    said = " ".join(max(units, key=lambda text: len(wanted & _stems(text))).split())
+    return said if len(said) <= _LONGEST_SIDE else said[:_LONGEST_SIDE].rpartition(" ")[0]
 
 
 def outline(evidence: Sequence[Evidence]) -> list[tuple[int, str, Evidence]]:

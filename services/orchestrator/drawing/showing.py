@@ -3,12 +3,13 @@
 from collections.abc import Sequence
 from typing import Any
 
+from services.orchestrator.answering.drafting import EXTRACTIVE
 from services.orchestrator.artefacts.citing import Citing
 from services.orchestrator.drawing.finding import outline
 from services.orchestrator.drawing.forms import Form
 from services.orchestrator.drawing.parts import Drawing, Part, place
 from services.orchestrator.drawing.schemas import OUTLINE
-from services.orchestrator.log.events import Artefact, Evidence
+from services.orchestrator.log.events import Answer, Artefact, Evidence, SupportStatus
 
 DRAWING = "drawing"
 """Id of the artefact: a run makes one."""
@@ -37,6 +38,17 @@ def drawing_text(drawing: Drawing) -> str:
     """The first parts, a line each, with the numbers of their passages."""
     shown = [f"- {part.text} [{part.source}]" for part in drawing.parts[:_MOST_LINES]]
     return "\n".join(shown)
+
+
+def drawing_answer(drawing: Drawing, artefact: Artefact) -> Answer:
+    """The first parts as an answer of a drawing that rules have made: each cites what its artefact cites for it. Nothing is left to
+    judge: a part is drawn where its words and its number stand in the passage."""
+    numbers = {item.path: item.citations[0] for item in artefact.items}
+    shown = drawing.parts[:_MOST_LINES]
+    text = "\n".join(f"- {part.text} [{numbers[part.path]}]" for part in shown)
+    cited = {numbers[part.path] for part in shown}
+    citations = [each for each in artefact.citations if each.number in cited]
+    return Answer(text, citations, SupportStatus.SUPPORTED, EXTRACTIVE)
 
 
 def as_outline(evidence: Sequence[Evidence], why: str) -> Drawing | None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from kit.language.terms import tokens
 from services.orchestrator.extraction.fields import Field
 from services.orchestrator.log.events import Evidence
+from services.orchestrator.without_model.rows import fields, is_row
 
 Value = str | float | int | bool | None
 _LABELLED = re.compile(
@@ -57,6 +58,40 @@ def find_value(field: Field, labelled: Sequence[Labelled]) -> Cell | None:
         if value is not None:
             best, likeness = Cell(value, each.source, each.start, each.end), like
     return best
+
+
+def table_rows(wanted: Sequence[Field], passages: Sequence[Evidence]) -> Sequence[Sequence[Cell | None]]:
+    """The rows of tables whose columns are half of the fields or more: a cell for each field. None where there is but one row: then
+    its columns are labels."""
+    found = [[find_value(field, row) for field in wanted] for passage in passages for row in _labelled_rows(passage)]
+    rows = [cells for cells in found if sum(each is not None for each in cells) * 2 >= len(cells)]
+    return rows if len(rows) > 1 else []
+
+
+def _labelled_rows(passage: Evidence) -> Iterator[Sequence[Labelled]]:
+    """The cells of each row, with the names of their columns: rows as ingestion writes them, and rows below a line of names."""
+    header: list[str] = []
+    at = 0
+    for line in passage.text.split("\n"):
+        cells = _cells(line, at)
+        if len(cells) > 1 and len(cells) == len(header):
+            yield [Labelled(label, *cell[:1], passage, *cell[1:]) for label, cell in zip(header, cells, strict=True)]
+        elif is_row(line.strip()):
+            yield list(_named_cells(line, at, passage))
+        header = header if len(cells) == len(header) else [text for text, _, _ in cells]
+        at += len(line) + 1
+
+
+def _named_cells(line: str, at: int, passage: Evidence) -> Iterator[Labelled]:
+    """Cells of `column: value; column: value`."""
+    start = 0
+    for name, value in fields(line.strip()):
+        text = value.rstrip("; ").strip()
+        if not name or not text:
+            continue
+        start = line.index(text, line.index(name, start) + len(name))
+        yield Labelled(name, text, passage, at + start, at + start + len(text))
+        start += len(text)
 
 
 def typed(text: str, kind: str) -> Value:

@@ -1,5 +1,5 @@
-"""The work of the agent extraction: one recorded step a document, so that a run that is taken over goes on with the next, and a
-table with a citation for each value."""
+"""The work of the agent extraction: a recorded step for each document, so that a run that is taken over goes on with the next,
+and a table with a citation for each value."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -10,17 +10,21 @@ from typing import Any
 from kit.errors import GroundworkError
 from services.orchestrator.answering.drafting import EXTRACTIVE
 from services.orchestrator.artefacts.citing import Citing
-from services.orchestrator.artefacts.kinds import TABLE
+from services.orchestrator.artefacts.kinds import LONGEST_BYTES, TABLE
 from services.orchestrator.extraction.fields import Field, read_fields
-from services.orchestrator.extraction.values import Cell, Value, find_value, labelled_values, typed
+from services.orchestrator.extraction.values import Cell, Value, find_value, labelled_values, table_rows, typed
 from services.orchestrator.log.events import Answer, Artefact, Evidence, Thinking
 from services.orchestrator.log.screen import Screen
 from services.orchestrator.models import ReadableDocument
 from services.orchestrator.work import Work
 
-MOST_DOCUMENTS = 100
-"""The table is one event of the log, with a citation for each value."""
-_AROUND_CHARS = 120
+MOST_DOCUMENTS = 500
+MOST_VALUES = 1500
+"""Of one table: an event of the log has all of it, with a citation for each value."""
+_AROUND_CHARS = 80
+_NAMED = 20
+"""Names that the text lists."""
+_PART_BYTES = LONGEST_BYTES // 2
 _PROMPT = (
     "For each field give its value exactly as the sources write it, and the number of the source that it stands in. "
     "Where the sources do not say it, give null for both."
@@ -28,10 +32,27 @@ _PROMPT = (
 
 
 @dataclass(frozen=True)
-class FoundRow:
-    """What one document says: a cell for each field, None for one that is missing."""
+class FoundCell:
+    """A value, and the characters of the passage where it stands."""
 
-    cells: Sequence[Cell | None]
+    value: Value
+    source: int
+    """Number of the passage."""
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
+class FoundRows:
+    """What one document says: a row, or the rows of its table; a cell for each field, None for one that is missing."""
+
+    rows: Sequence[Sequence[FoundCell | None]]
+    evidence: Sequence[Evidence] = ()
+    """The passages that hold the values."""
+
+    @property
+    def value_count(self) -> int:
+        return sum(cell is not None for row in self.rows for cell in row)
 
 
 async def extract(work: Work) -> Answer | None:
@@ -40,40 +61,67 @@ async def extract(work: Work) -> Answer | None:
     documents = await work.documents(MOST_DOCUMENTS) if fields else []
     if not documents:
         return None
-    rows: list[FoundRow] = []
+    found: list[FoundRows] = []
     for number, document in enumerate(documents, start=1):
         told = f"Read {document.name} ({number} of {len(documents)})."
-        rows.append(
+        found.append(
             await work.run.once(
-                f"document{number}",
-                partial(_row, work, document, fields),
-                FoundRow,
+                f"rows{number}",
+                partial(_rows, work, document, fields),
+                FoundRows,
                 show=partial(_shown, told),
                 of_steps=True,
             )
         )
-    await work.publish(_table(documents, fields, rows))
-    text = _said(documents, fields, rows)
+        if sum(each.value_count for each in found) >= MOST_VALUES:
+            break
+    if len(found) < len(documents):
+        await work.tell(f"The table is full: the first {len(found)} of {len(documents)} documents are in it.")
+    documents = documents[: len(found)]
+    for number, table in enumerate(tables(documents, fields, found), start=1):
+        await work.publish(table, key=f"rows{number}")
+    text = _said(documents, fields, found)
     await Screen(work.run.journal).settle(text)
     return Answer(text, (), None, EXTRACTIVE)
 
 
-def _shown(told: str, _: FoundRow) -> Thinking:
+def _shown(told: str, _: FoundRows) -> Thinking:
     return Thinking("work", told)
 
 
-async def _row(work: Work, document: ReadableDocument, fields: Sequence[Field]) -> FoundRow:
+async def _rows(work: Work, document: ReadableDocument, fields: Sequence[Field]) -> FoundRows:
     passages = await work.read(document.document_id)
-    labelled = await asyncio.to_thread(labelled_values, passages)
-    found = [find_value(field, labelled) for field in fields]
-    if passages and work.has_model:
-        try:
-            said = await work.fill_in(_schema(fields), passages, prompt=_PROMPT)
-        except GroundworkError as error:
-            await work.degrade("llm", error, f"Reading {document.name} by its labels alone.")
-        else:
-            found = [_checked(said, field, passages) or own for field, own in zip(fields, found, strict=True)]
-    return FoundRow(found)
+    rows = await asyncio.to_thread(table_rows, fields, passages)
+    if not rows:
+        labelled = await asyncio.to_thread(labelled_values, passages)
+        rows = [await _one_row(work, document, fields, passages, [find_value(each, labelled) for each in fields])]
+    rows = rows[: max(1, MOST_VALUES // len(fields))]
+    cited = {cell.source.number for row in rows for cell in row if cell}
+    return FoundRows(
+        [
+            [FoundCell(cell.value, cell.source.number, cell.start, cell.end) if cell else None for cell in row]
+            for row in rows
+        ],
+        [each for each in passages if each.number in cited],
+    )
+
+
+async def _one_row(
+    work: Work,
+    document: ReadableDocument,
+    fields: Sequence[Field],
+    passages: Sequence[Evidence],
+    own: Sequence[Cell | None],
+) -> Sequence[Cell | None]:
+    """What the model finds, and what rules have found of the rest."""
+    if not passages or not work.has_model:
+        return own
+    try:
+        said = await work.fill_in(_schema(fields), passages, prompt=_PROMPT)
+    except GroundworkError as error:
+        await work.degrade("llm", error, f"Reading {document.name} by its labels alone.")
+        return own
+    return [_checked(said, field, passages) or found for field, found in zip(fields, own, strict=True)]
 
 
 def _schema(fields: Sequence[Field]) -> Mapping[str, Any]:
@@ -108,18 +156,46 @@ def _checked(said: Mapping[str, Any], field: Field, passages: Sequence[Evidence]
     return None if value is None else Cell(value, source, start, end)
 
 
-def _table(documents: Sequence[ReadableDocument], fields: Sequence[Field], rows: Sequence[FoundRow]) -> Artefact:
-    citing = Citing(around_chars=_AROUND_CHARS)
-    values: list[list[Value]] = []
-    for at, (document, row) in enumerate(zip(documents, rows, strict=True)):
-        for column, cell in enumerate(row.cells, start=1):
-            if cell is not None:
-                citing.cite(f"/rows/{at}/{column}", cell.source, cell.start, cell.end)
-        values.append([document.name, *(cell.value if cell else None for cell in row.cells)])
+def tables(
+    documents: Sequence[ReadableDocument], fields: Sequence[Field], found: Sequence[FoundRows]
+) -> Sequence[Artefact]:
+    """The table, in as many parts as its length needs."""
     columns = ["document", *(field.name for field in fields)]
-    outline = "\n".join(_line(columns, row) for row in values)
-    body = {"columns": columns, "rows": values}
-    return Artefact("rows", TABLE, "Extracted fields", body, citing.items, citing.citations, outline)
+    parts = [_Part(columns)]
+    for document, each in zip(documents, found, strict=True):
+        passages = {passage.number: passage for passage in each.evidence}
+        for row in each.rows:
+            if parts[-1].size_bytes > _PART_BYTES:
+                parts.append(_Part(columns))
+            parts[-1].add(document, row, passages)
+    return [part.artefact(number, len(parts)) for number, part in enumerate(parts, start=1)]
+
+
+class _Part:
+    """Rows of the table, while they are collected."""
+
+    def __init__(self, columns: Sequence[str]) -> None:
+        self._columns = columns
+        self._citing = Citing(around_chars=_AROUND_CHARS)
+        self._rows: list[list[Value]] = []
+        self.size_bytes = 0
+
+    def add(
+        self, document: ReadableDocument, row: Sequence[FoundCell | None], passages: Mapping[int, Evidence]
+    ) -> None:
+        for column, cell in enumerate(row, start=1):
+            if cell is not None:
+                self._citing.cite(f"/rows/{len(self._rows)}/{column}", passages[cell.source], cell.start, cell.end)
+                self.size_bytes += _AROUND_CHARS + 2 * len(str(cell.value).encode())
+        self._rows.append([document.name, *(cell.value if cell else None for cell in row)])
+        self.size_bytes += len(document.name.encode())
+
+    def artefact(self, number: int, count: int) -> Artefact:
+        title = "Extracted fields" + (f" ({number} of {count})" if count > 1 else "")
+        outline = "\n".join(_line(self._columns, row) for row in self._rows)
+        body = {"columns": self._columns, "rows": self._rows}
+        name = "rows" if number == 1 else f"rows{number}"
+        return Artefact(name, TABLE, title, body, self._citing.items, self._citing.citations, outline)
 
 
 def _line(columns: Sequence[str], row: Sequence[Value]) -> str:
@@ -129,19 +205,29 @@ def _line(columns: Sequence[str], row: Sequence[Value]) -> str:
     return f"{row[0]}: {said}"
 
 
-def _said(documents: Sequence[ReadableDocument], fields: Sequence[Field], rows: Sequence[FoundRow]) -> str:
-    """What was found, in figures."""
+def _said(documents: Sequence[ReadableDocument], fields: Sequence[Field], found: Sequence[FoundRows]) -> str:
+    """What was found, in figures. A document that has nothing is named once."""
+    total = len(fields) * sum(len(each.rows) for each in found)
+    values = sum(each.value_count for each in found)
+    rows = sum(len(each.rows) for each in found)
+    text = f"{values} of {total} values were found in {_counted(len(found), 'document')}"
+    text += f", in {_counted(rows, 'row')}." if rows != len(found) else "."
+    nothing = [document.name for document, each in zip(documents, found, strict=True) if not each.value_count]
     missing = [
         f"{field.name} in {document.name}"
-        for document, row in zip(documents, rows, strict=True)
-        for field, cell in zip(fields, row.cells, strict=True)
-        if cell is None
+        for document, each in zip(documents, found, strict=True)
+        if each.value_count
+        for at, field in enumerate(fields)
+        if any(row[at] is None for row in each.rows)
     ]
-    total = len(fields) * len(rows)
-    text = (
-        f"{total - len(missing)} of {total} values were found in {len(rows)} document{'s' if len(rows) != 1 else ''}."
-    )
-    if missing:
-        rest = f", and {len(missing) - 20} more" if len(missing) > 20 else ""
-        text += f" Missing: {', '.join(missing[:20])}{rest}."
-    return text
+    text += f" Missing: {_listed(missing)}." if missing else ""
+    return text + (f" Nothing was found in {_listed(nothing)}." if nothing else "")
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}{'s' if count != 1 else ''}"
+
+
+def _listed(names: Sequence[str]) -> str:
+    rest = f", and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return f"{', '.join(names[:_NAMED])}{rest}"

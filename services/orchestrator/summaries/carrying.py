@@ -2,6 +2,7 @@
 a focus where there is one (Otterbacher et al. 2005), chosen by maximal marginal relevance (Carbonell and Goldstein 1998)."""
 
 import math
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,6 +21,12 @@ _MOST_CANDIDATES = 160
 """Sentences of one section that are compared with each other: the rest is spread over the section and left out."""
 _LEAST_WORDS = 5
 _MOST_CHARS = 400
+_POINTER = re.compile(
+    r"^\W*(?:for other (?:uses|meanings)|main articles?:|see also|further (?:information|reading)|siehe auch)"
+    r"|^\W*\d*\.?\s*\^|\b(?:doi|isbn|issn)\b ?:?",
+    re.IGNORECASE,
+)
+"""Sentences that only point elsewhere, and references."""
 _FOCUS_SHARE = 0.7
 _ANAPHOR = 0.6
 """Worth of a sentence that leans on the one before it: alone it says less."""
@@ -70,6 +77,8 @@ def _candidates(passages: Sequence[Evidence]) -> Sequence[Sentence]:
 
 
 def _is_whole(text: str, kind: UnitKind) -> bool:
+    if _POINTER.search(text):
+        return False
     return kind in (UnitKind.PROSE, UnitKind.ITEM) and len(tokens(text)) >= _LEAST_WORDS and len(text) <= _MOST_CHARS
 
 

@@ -27,6 +27,12 @@ _SECTION_TOKENS = 220
 _OVERVIEW_TOKENS = 500
 _CITED_CHARS = 240_000
 """Text of all cited passages: an answer is one event of the log."""
+_REFERENCES = re.compile(
+    r"(?:^|› )\W*[\d.]*\s*(?:references|bibliography|works cited|citations|external links|see also|further reading"
+    r"|literaturverzeichnis|einzelnachweise|weblinks|références|bibliographie|referencias|bibliografía)\W*$",
+    re.IGNORECASE,
+)
+"""Titles of sections that say nothing of their own."""
 _MARK = re.compile(r"\s?\[\d{1,9}\]")
 
 
@@ -69,6 +75,7 @@ async def _sections(work: Work) -> Sequence[DocumentSection]:
         chunks = [replace(each, number=read + each.number) for each in await work.read(document.document_id)]
         read += len(chunks)
         found += sections_of(chunks, most)
+    found = [each for each in found if not _REFERENCES.search(each.title)] or found
     if len(documents) > _MOST_SECTIONS:
         await work.tell(
             f"Only the first {_MOST_SECTIONS} of {len(documents)} documents are summarised: name those you need."

@@ -69,6 +69,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "QaRequest": {"question": "How long?"},
     "ResearchRequest": {"question": "How long?"},
     "ChatRequest": {"message": "How long?"},
+    "ExtractRequest": {"schema": {"type": "object", "properties": {"total": {"type": "number"}}}},
     "ToolChatRequest": {"message": "How long?"},
     "ChangedCollection": {"name": "Contracts", "visibility": "tenant"},
     "NewCollection": {"id": "contracts"},
@@ -98,6 +99,7 @@ NOT_IN_SCHEMA = {
     ("SearchRequest", "must"),  # a phrase of words
     ("ChatRequest", "agent"),  # one of those that are listed
     ("ChatRequest", "mode"),  # the same
+    ("ExtractRequest", "schema"),  # of an object with fields
     ("FactChange", "text"),  # something changes
     *(("MemoryForgetting", name) for name in ("fact_ids", "text", "thread_id", "everything")),  # one of the four
     *(

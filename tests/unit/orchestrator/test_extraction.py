@@ -1,16 +1,18 @@
 """Fields out of documents: each value is cited where it stands, and what is missing is said to be."""
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
 from kit.llm import Request
+from services.orchestrator.adapters.codec import event_to_proto
 from services.orchestrator.answering.drafting import Drafter
 from services.orchestrator.answering.generation import Generator
 from services.orchestrator.extraction.fields import Field, read_fields
 from services.orchestrator.extraction.values import find_value, labelled_values, typed
-from services.orchestrator.log.events import Answer, Artefact, Evidence, RunMode, RunStatus
+from services.orchestrator.log.events import Answer, Artefact, Evidence, RunMode, RunStatus, Thinking
 from services.orchestrator.log.journal import Journal
 from services.orchestrator.models import RunRecord, RunRequest
 from tests.unit.orchestrator.cutting import AT, KEY, DyingLog, cut_and_continued, cuts, told, worked
@@ -146,3 +148,51 @@ def test_label_that_is_nearest_wins() -> None:
     found = find_value(Field("due date"), labelled_values([page]))
     assert found is not None
     assert found.value == "2026-03-03"
+
+
+async def test_rows_of_a_table_are_rows_and_each_value_is_cited() -> None:
+    text = "Team: Reds; Payroll (millions): 82.20; Wins: 97\nTeam: Mets; Payroll (millions): 93.35; Wins: 74"
+    piped = "Team | Wins\nCubs | 61\nTwins | 66"
+    library = FakeLibrary(
+        {
+            "d1": [Evidence(1, "c1", "d1", "teams.csv", text)],
+            "d2": [Evidence(1, "c2", "d2", "more.md", piped)],
+            "d3": [Evidence(1, "c3", "d3", "prose.txt", "Nothing of that.")],
+        }
+    )
+    schema = {"type": "array", "items": {"properties": {"team": {"type": "string"}, "wins": {"type": "integer"}}}}
+    table, answer = await made(library, f"Extract from all documents: {json.dumps(schema)}")
+    assert (table.body or {})["rows"] == [
+        ["teams.csv", "Reds", 97],
+        ["teams.csv", "Mets", 74],
+        ["more.md", "Cubs", 61],
+        ["more.md", "Twins", 66],
+        ["prose.txt", None, None],
+    ]
+    quotes = {each.number: each.text[each.quote_start : each.quote_end] for each in table.citations}
+    assert [quotes[item.citations[0]] for item in table.items] == [
+        "Reds",
+        "97",
+        "Mets",
+        "74",
+        "Cubs",
+        "61",
+        "Twins",
+        "66",
+    ]
+    assert answer.text == "8 of 10 values were found in 3 documents, in 5 rows. Nothing was found in prose.txt."
+
+
+async def test_table_of_hundreds_of_documents_comes_in_parts_and_says_where_it_ends() -> None:
+    events = await worked(DyingLog(), worker(invoices(500), ASKED.replace("date", "date, customer")))
+    parts = [each.payload for each in events if isinstance(each.payload, Artefact)]
+    (answer,) = [each.payload for each in events if isinstance(each.payload, Answer)]
+    rows = [row for part in parts for row in (part.body or {})["rows"]]
+    assert [part.artefact_id for part in parts] == ["rows", *(f"rows{number}" for number in range(2, len(parts) + 1))]
+    assert len(parts) > 1
+    assert [row[0] for row in rows] == [f"invoice-{number}.pdf" for number in range(1, len(rows) + 1)]
+    assert len(answer.artefacts) == len(parts)
+    assert any(
+        "of 500 documents are in it." in each.payload.text for each in events if isinstance(each.payload, Thinking)
+    )
+    assert max(event_to_proto(each).ByteSize() for each in events) < 1_000_000

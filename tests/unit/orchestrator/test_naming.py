@@ -43,7 +43,7 @@ def test_document_with_the_word_in_its_name_is_found_most() -> None:
         Evidence(3, "c3", "d2", "wiki_duck.html", "ducks"),
     ]
     assert most_found(hits, "ducks") == "d2"
-    assert most_found(hits[:2] + [Evidence(3, "c4", "d3", "x.md", "y")], least=0.9) == ""
+    assert most_found([*hits[:2], Evidence(3, "c4", "d3", "x.md", "y")], least=0.9) == ""
 
 
 @pytest.mark.parametrize("message", ["Summarise wiki_duck.html", "Summarise the article on ducks"])
