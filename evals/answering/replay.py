@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from kit.language.terms import tokens
+from kit.reading.rows import fields, is_row
 from services.orchestrator.without_model import Passage
-from services.orchestrator.without_model.rows import fields, is_row
 from services.reranker.adapters.cpu_model import embedding_models, load
 from services.reranker.models import QueryVectors, TextKind, TextVectors
 from services.reranker.padding import pad

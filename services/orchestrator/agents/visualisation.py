@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from kit.errors import GroundworkError
+from kit.reading.rows import is_row
 from services.orchestrator.agent import Agent, Searching
 from services.orchestrator.answering.drafting import EXTRACTIVE, MODEL
 from services.orchestrator.drawing.building import build
@@ -18,7 +19,6 @@ from services.orchestrator.drawing.showing import as_outline, drawing_answer, dr
 from services.orchestrator.log.events import Answer, Evidence, Thinking
 from services.orchestrator.log.screen import Screen
 from services.orchestrator.naming import most_found
-from services.orchestrator.without_model.rows import is_row
 from services.orchestrator.work import Work
 
 _TOP_K = 24

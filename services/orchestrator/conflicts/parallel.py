@@ -14,6 +14,7 @@ from difflib import SequenceMatcher
 from kit.language.questions import AnswerKind, Question, read_question
 from kit.language.sentences import Unit, UnitKind, split_units
 from kit.language.terms import Token, tokens
+from kit.reading.rows import fields, is_row
 from services.orchestrator.conflicts.disagreement import Disagreement, Source, Value
 from services.orchestrator.conflicts.grouping import Pair, grouped
 from services.orchestrator.conflicts.values import (
@@ -28,7 +29,6 @@ from services.orchestrator.conflicts.values import (
     stems_of,
     whole_span,
 )
-from services.orchestrator.without_model.rows import fields, is_row
 
 _NUMERIC_KINDS = frozenset({AnswerKind.QUANTITY, AnswerKind.DURATION})
 _NAMED_KINDS = frozenset({AnswerKind.PERSON, AnswerKind.PLACE})

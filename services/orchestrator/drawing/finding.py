@@ -10,13 +10,13 @@ from typing import Any
 from kit.language.cues import is_year
 from kit.language.sentences import UnitKind, split_units
 from kit.language.terms import tokens
+from kit.reading.rows import fields, is_row
 from kit.temporal.calendar import Moment
 from kit.temporal.reading import read_periods
 from services.orchestrator.drawing.forms import CHARTS, Form
 from services.orchestrator.drawing.parts import lines
 from services.orchestrator.log.events import Evidence
 from services.orchestrator.quizzes.numbers import read_number
-from services.orchestrator.without_model.rows import fields, is_row
 
 Filled = Mapping[str, Any]
 _MOST_ROWS, _MOST_COLUMNS, _MOST_BARS, _MOST_EVENTS, _MOST_NODES, _MOST_SERIES = 60, 6, 60, 40, 40, 4

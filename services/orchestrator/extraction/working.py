@@ -8,11 +8,12 @@ from functools import partial
 from typing import Any
 
 from kit.errors import GroundworkError
+from kit.reading.fields import Field
+from kit.reading.values import Cell, Value, find_value, labelled_values, table_rows, typed
 from services.orchestrator.answering.drafting import EXTRACTIVE
 from services.orchestrator.artefacts.citing import Citing
 from services.orchestrator.artefacts.kinds import LONGEST_BYTES, TABLE
-from services.orchestrator.extraction.fields import Field, read_fields
-from services.orchestrator.extraction.values import Cell, Value, find_value, labelled_values, table_rows, typed
+from services.orchestrator.extraction.fields import read_fields
 from services.orchestrator.log.events import Answer, Artefact, Evidence, Thinking
 from services.orchestrator.log.screen import Screen
 from services.orchestrator.models import ReadableDocument
@@ -111,8 +112,8 @@ async def _one_row(
     document: ReadableDocument,
     fields: Sequence[Field],
     passages: Sequence[Evidence],
-    own: Sequence[Cell | None],
-) -> Sequence[Cell | None]:
+    own: Sequence[Cell[Evidence] | None],
+) -> Sequence[Cell[Evidence] | None]:
     """What the model finds, and what rules have found of the rest."""
     if not passages or not work.has_model:
         return own
@@ -143,7 +144,7 @@ def _schema(fields: Sequence[Field]) -> Mapping[str, Any]:
     }
 
 
-def _checked(said: Mapping[str, Any], field: Field, passages: Sequence[Evidence]) -> Cell | None:
+def _checked(said: Mapping[str, Any], field: Field, passages: Sequence[Evidence]) -> Cell[Evidence] | None:
     """The model's value where it stands in the passage that it names, word for word; else None."""
     given = said.get(field.name) or {}
     text, number = str(given.get("value") or "").strip(), given.get("source")

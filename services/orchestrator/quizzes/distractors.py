@@ -7,10 +7,10 @@ from itertools import islice
 from kit.language.cues import is_year
 from kit.language.sentences import split_units
 from kit.language.terms import stem, tokens
+from kit.reading.rows import fields, is_row
 from services.orchestrator.log.events import Evidence
 from services.orchestrator.quizzes.facts import Fact, FactKind
 from services.orchestrator.quizzes.numbers import read_number
-from services.orchestrator.without_model.rows import fields, is_row
 
 MOST = 3
 """Wrong options of a question."""

@@ -9,10 +9,10 @@ from kit.language.anaphora import starts_with_anaphor
 from kit.language.cues import is_year
 from kit.language.sentences import UnitKind, split_units
 from kit.language.terms import STOPWORDS, Token, tokens, words
+from kit.reading.rows import fields, is_row
 from services.orchestrator.conflicts.values import is_dated
 from services.orchestrator.log.events import Evidence
 from services.orchestrator.quizzes.questions import BLANK
-from services.orchestrator.without_model.rows import fields, is_row
 
 _LENGTH = range(40, 261)
 """Characters of a sentence that is asked about: a shorter one says too little, a longer one too much."""

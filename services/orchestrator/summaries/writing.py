@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from kit.errors import GroundworkError
+from kit.reading.carrying import carrying_sentences
 from services.orchestrator.answering.citations import cited_numbers
 from services.orchestrator.answering.drafting import EXTRACTIVE, MODEL
 from services.orchestrator.answering.quotes import Quote, around_quote, citation
 from services.orchestrator.log.events import Answer, Citation, Evidence, Thinking
 from services.orchestrator.log.screen import Screen
-from services.orchestrator.summaries.carrying import carrying_sentences
 from services.orchestrator.summaries.sections import DocumentSection, sections_of
 from services.orchestrator.summaries.wishes import Length, SummaryWishes, read_wishes
 from services.orchestrator.verification.quoting import verify_quotes

@@ -11,11 +11,11 @@ from dataclasses import replace
 
 from kit.language.questions import AnswerKind, Question, read_question
 from kit.language.sentences import UnitKind
+from kit.reading.rows import shortened
 from services.orchestrator.ports import SentenceScorer
 from services.orchestrator.without_model.answerability import probability
 from services.orchestrator.without_model.features import Candidate, Scored, WeighedCandidates, gather
 from services.orchestrator.without_model.models import AnswerSentence, ExtractiveAnswer, Passage
-from services.orchestrator.without_model.rows import shortened
 from services.orchestrator.without_model.rules import TWO_STEPS
 from services.orchestrator.without_model.scoring import prefilter, rank
 from services.orchestrator.without_model.selection import select

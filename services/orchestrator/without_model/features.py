@@ -11,8 +11,8 @@ from kit.language.cues import type_cue
 from kit.language.questions import AnswerKind, Question
 from kit.language.sentences import Unit, UnitKind, split_units
 from kit.language.terms import Token, tokens
+from kit.reading.rows import fields, is_row, row_tokens
 from services.orchestrator.without_model.models import Passage
-from services.orchestrator.without_model.rows import fields, is_row, row_tokens
 from services.orchestrator.without_model.rules import (
     ANSWER_KIND,
     FAMILIES,

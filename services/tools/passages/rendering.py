@@ -57,6 +57,34 @@ def with_text(passage: Passage, text: str) -> Passage:
     return replace(passage, text=text, is_cut=True, hit=hit)
 
 
+def excerpt(passage: Passage, start: int, end: int) -> Passage:
+    """These characters of the passage as a passage of their own, with their lines on the page: what is cited is what was shown."""
+    hit = copy.deepcopy(passage.hit)
+    if hit is not None:
+        chunk = hit.chunk
+        chunk.text = passage.text[start:end]
+        chunk.char_end = chunk.char_start + end
+        chunk.char_start += start
+        lines = [
+            box for box in chunk.bounding_boxes if box.char_end == 0 or (box.char_start < end and box.char_end > start)
+        ]
+        for box in lines:
+            if box.char_end:
+                box.char_start, box.char_end = max(box.char_start - start, 0), min(box.char_end, end) - start
+        kept = [copy.deepcopy(box) for box in lines]
+        del chunk.bounding_boxes[:]
+        chunk.bounding_boxes.extend(kept)
+    return replace(passage, text=passage.text[start:end], is_cut=(start, end) != (0, len(passage.text)), hit=hit)
+
+
+def boxes(passage: Passage) -> list[dict[str, float]]:
+    """The lines of the passage on their pages, in points from the top left."""
+    lines = passage.hit.chunk.bounding_boxes if passage.hit is not None else ()
+    return [
+        {"page": box.page, **{side: round(getattr(box, side), 1) for side in ("x0", "y0", "x1", "y1")}} for box in lines
+    ]
+
+
 def readable_text(passage: Passage) -> str:
     """The text with the headings above it, which give it its subject."""
     subject = subject_of(passage.heading_path)

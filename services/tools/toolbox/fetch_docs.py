@@ -5,12 +5,13 @@ from typing import Any
 
 from kit.llm import estimate_tokens
 from services.tools.context import ToolContext
-from services.tools.errors import InvalidArguments, ToolError
+from services.tools.errors import InvalidArguments
 from services.tools.models import Passage, Policy, ToolOutput
 from services.tools.passages.given import CHUNK_IDS, PASSAGES_MAX, askable, missing
 from services.tools.passages.rendering import all_described, citable, counted, cut, sentences
-from services.tools.passages.retrieval import Section, Window
+from services.tools.passages.retrieval import Window
 from services.tools.passages.scope import is_readable
+from services.tools.passages.whole import readable_section
 
 WINDOW_MAX = 5
 _SECTION_PASSAGES = 40
@@ -66,12 +67,6 @@ POLICY = Policy(
 )
 
 
-class DocumentNotFound(ToolError):
-    """There is no such document that the call may read."""
-
-    reason = "DOCUMENT_NOT_FOUND"
-
-
 async def fetch_docs(
     context: ToolContext, chunk_ids: Sequence[str] = (), window: int = 0, document_id: str = "", start: int = 0
 ) -> ToolOutput:
@@ -123,7 +118,7 @@ def _in_reading_order(passages: Iterable[Passage]) -> list[Passage]:
 
 
 async def _section(context: ToolContext, document_id: str, start: int) -> ToolOutput:
-    section = await _readable_section(context, document_id, start)
+    section = await readable_section(context, document_id, start, _SECTION_PASSAGES)
     shown, _ = _with_room(section.passages, context.settings.tools_text_tokens, in_order=True)
     content: dict[str, Any] = {"passages": all_described(shown), "document_passages": section.document_chunk_count}
     if not shown:
@@ -133,20 +128,6 @@ async def _section(context: ToolContext, document_id: str, start: int) -> ToolOu
     if following < section.document_chunk_count:
         content["next_start"] = following
     return ToolOutput(content, f"{counted(shown)} read, of {section.document_chunk_count}.", citable(shown))
-
-
-async def _readable_section(context: ToolContext, document_id: str, start: int) -> Section:
-    """Raises DocumentNotFound, also for a document of a collection that the call must not read."""
-    retriever = context.services.retriever
-    for asked in askable([document_id]):
-        section = await retriever.section(asked, start, _SECTION_PASSAGES)
-        # Behind the end of a document there is no passage that says which collection it is of; its first one does.
-        first = section.passages or (await retriever.section(asked, 0, 1)).passages
-        if first and is_readable(context, first[0]):
-            return section
-    raise DocumentNotFound(
-        f"there is no document {document_id!r:.140} to read here; it may have been deleted. Search for it by words"
-    )
 
 
 def _with_room(

@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 
 from kit.llm import Request
+from kit.reading.fields import Field
+from kit.reading.values import find_value, labelled_values, typed
 from services.orchestrator.adapters.codec import event_to_proto
 from services.orchestrator.answering.drafting import Drafter
 from services.orchestrator.answering.generation import Generator
-from services.orchestrator.extraction.fields import Field, read_fields
-from services.orchestrator.extraction.values import find_value, labelled_values, typed
+from services.orchestrator.extraction.fields import read_fields
 from services.orchestrator.log.events import Answer, Artefact, Evidence, RunMode, RunStatus, Thinking
 from services.orchestrator.log.journal import Journal
 from services.orchestrator.models import RunRecord, RunRequest

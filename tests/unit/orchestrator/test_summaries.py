@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from kit.llm import Request
+from kit.reading.carrying import carrying_sentences
 from services.orchestrator.answering.drafting import Drafter
 from services.orchestrator.answering.generation import Generator
 from services.orchestrator.log.events import AgentChosen, Answer, Evidence, RunMode, RunStatus, SupportStatus, Thinking
 from services.orchestrator.log.journal import Journal
 from services.orchestrator.models import RunRecord, RunRequest
-from services.orchestrator.summaries.carrying import carrying_sentences
 from services.orchestrator.summaries.sections import sections_of
 from services.orchestrator.summaries.wishes import Length, read_wishes
 from tests.unit.orchestrator.cutting import AT, KEY, DyingLog, cut_and_continued, cuts, told, worked

@@ -1,9 +1,9 @@
 """Rows of tables as answers."""
 
 from kit.language.questions import read_question
+from kit.reading.rows import MOST_CHARS, fields, is_row, shortened
 from services.orchestrator.without_model import ExtractiveSettings, Passage, answer
 from services.orchestrator.without_model.features import gather
-from services.orchestrator.without_model.rows import MOST_CHARS, fields, is_row, shortened
 
 CUPS = "Stanley Cups\n\nTeam: Blues; Stanley Cups: 1\nTeam: Flyers; Stanley Cups: 2\n\nSince 67\n\nTeam: Flyers; Stanley Cups: 0"
 WIDE = "; ".join(["Country: France", *(f"Code {number}: {number}{number}" for number in range(60)), "Capital: Paris"])

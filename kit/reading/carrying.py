@@ -6,11 +6,11 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from kit.language.anaphora import starts_with_anaphor
 from kit.language.sentences import UnitKind, split_units
 from kit.language.terms import tokens
-from services.orchestrator.log.events import Evidence
 
 _DAMPING = 0.85
 _ROUNDS = 30
@@ -36,6 +36,16 @@ _FIRST = 1.15
 Vector = Mapping[str, float]
 
 
+class Numbered(Protocol):
+    """A passage."""
+
+    @property
+    def number(self) -> int: ...
+
+    @property
+    def text(self) -> str: ...
+
+
 @dataclass(frozen=True)
 class Sentence:
     """A sentence and its place in its passage."""
@@ -47,7 +57,7 @@ class Sentence:
     end: int
 
 
-def carrying_sentences(passages: Sequence[Evidence], count: int, focus: str = "") -> Sequence[Sentence]:
+def carrying_sentences(passages: Sequence[Numbered], count: int, focus: str = "") -> Sequence[Sentence]:
     """So many sentences of the passages, in reading order; fewer where there are no more."""
     candidates = _candidates(passages)
     if not candidates:
@@ -62,7 +72,7 @@ def carrying_sentences(passages: Sequence[Evidence], count: int, focus: str = ""
     return [candidates[index] for index in sorted(_chosen(worth, similar, count))]
 
 
-def _candidates(passages: Sequence[Evidence]) -> Sequence[Sentence]:
+def _candidates(passages: Sequence[Numbered]) -> Sequence[Sentence]:
     """Whole sentences, each text once; where there is none, whatever the section has."""
     found: dict[str, Sentence] = {}
     others: dict[str, Sentence] = {}

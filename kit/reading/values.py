@@ -3,11 +3,11 @@
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
 
 from kit.language.terms import tokens
-from services.orchestrator.extraction.fields import Field
-from services.orchestrator.log.events import Evidence
-from services.orchestrator.without_model.rows import fields, is_row
+from kit.reading.fields import Field
+from kit.reading.rows import fields, is_row
 
 Value = str | float | int | bool | None
 _LABELLED = re.compile(
@@ -20,35 +20,45 @@ _LEAST_LIKENESS = 0.5
 _YES, _NO = frozenset({"yes", "true", "ja", "oui", "sí", "si"}), frozenset({"no", "false", "nein", "non"})
 
 
+class HasText(Protocol):
+    """A passage."""
+
+    @property
+    def text(self) -> str: ...
+
+
+P = TypeVar("P", bound=HasText)
+
+
 @dataclass(frozen=True)
-class Labelled:
+class Labelled(Generic[P]):
     """A value with its label, and where it stands."""
 
     label: str
     text: str
-    source: Evidence
+    source: P
     start: int
     end: int
 
 
 @dataclass(frozen=True)
-class Cell:
+class Cell(Generic[P]):
     """What was found for a field."""
 
     value: Value
-    source: Evidence
+    source: P
     start: int
     end: int
 
 
-def labelled_values(passages: Sequence[Evidence]) -> Sequence[Labelled]:
+def labelled_values(passages: Sequence[P]) -> Sequence[Labelled[P]]:
     """All of them in reading order."""
     return [each for passage in passages for each in (*_beside(passage), *_in_rows(passage))]
 
 
-def find_value(field: Field, labelled: Sequence[Labelled]) -> Cell | None:
+def find_value(field: Field, labelled: Sequence[Labelled[P]]) -> Cell[P] | None:
     """The value whose label is most like the field's name, and can be of its type; None where there is none."""
-    best: Cell | None = None
+    best: Cell[P] | None = None
     likeness = 0.0
     for each in labelled:
         like = _likeness(field.words, each.label)
@@ -60,7 +70,7 @@ def find_value(field: Field, labelled: Sequence[Labelled]) -> Cell | None:
     return best
 
 
-def table_rows(wanted: Sequence[Field], passages: Sequence[Evidence]) -> Sequence[Sequence[Cell | None]]:
+def table_rows(wanted: Sequence[Field], passages: Sequence[P]) -> Sequence[Sequence[Cell[P] | None]]:
     """The rows of tables whose columns are half of the fields or more: a cell for each field. None where there is but one row: then
     its columns are labels."""
     found = [[find_value(field, row) for field in wanted] for passage in passages for row in _labelled_rows(passage)]
@@ -68,7 +78,7 @@ def table_rows(wanted: Sequence[Field], passages: Sequence[Evidence]) -> Sequenc
     return rows if len(rows) > 1 else []
 
 
-def _labelled_rows(passage: Evidence) -> Iterator[Sequence[Labelled]]:
+def _labelled_rows(passage: P) -> Iterator[Sequence[Labelled[P]]]:
     """The cells of each row, with the names of their columns: rows as ingestion writes them, and rows below a line of names."""
     header: list[str] = []
     at = 0
@@ -82,7 +92,7 @@ def _labelled_rows(passage: Evidence) -> Iterator[Sequence[Labelled]]:
         at += len(line) + 1
 
 
-def _named_cells(line: str, at: int, passage: Evidence) -> Iterator[Labelled]:
+def _named_cells(line: str, at: int, passage: P) -> Iterator[Labelled[P]]:
     """Cells of `column: value; column: value`."""
     start = 0
     for name, value in fields(line.strip()):
@@ -121,12 +131,12 @@ def _number(text: str, kind: str) -> float | int | None:
     return int(number) if number.is_integer() and not is_decimal else number
 
 
-def _beside(passage: Evidence) -> Iterator[Labelled]:
+def _beside(passage: P) -> Iterator[Labelled[P]]:
     for found in _LABELLED.finditer(passage.text):
         yield Labelled(found["label"], found["value"], passage, *found.span("value"))
 
 
-def _in_rows(passage: Evidence) -> Iterator[Labelled]:
+def _in_rows(passage: P) -> Iterator[Labelled[P]]:
     """Cells of rows: the first cell of a row of two is the label of the second; in wider rows the first row has the labels."""
     header: list[str] = []
     at = 0

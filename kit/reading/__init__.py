@@ -1,0 +1,1 @@
+"""Reading passages without a model: rows of tables, values beside their labels, and the sentences that carry a text."""
