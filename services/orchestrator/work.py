@@ -1,10 +1,14 @@
 """What an agent that works in its own way is given: its run, and the hands that it works with. It reads as a plain program: what it
 does under a key is done once, whoever works on the run."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+import hashlib
+import json
+from collections.abc import Mapping, MutableMapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
+
+from cachetools import TTLCache
 
 from kit.errors import GroundworkError
 from services.orchestrator.agent import Agent, Searching
@@ -25,6 +29,8 @@ from services.orchestrator.verification.checks import Checks
 from services.orchestrator.without_model.followups import search_queries, stand_alone
 
 _USUAL_TOP_K = 8
+_KEPT_CHARS, _KEPT_FOR_S = 8_000_000, 3600
+"""Of texts that models have written, in each process."""
 MOST_DOCUMENTS = 500
 """That one run reads whole."""
 
@@ -39,6 +45,9 @@ class Hands:
     scorer: SentenceScorer
     checks: Checks
     library: Library
+    kept: MutableMapping[str, str] = field(default_factory=lambda: TTLCache(_KEPT_CHARS, _KEPT_FOR_S, getsizeof=len))
+    """Texts that a model has written, by what it was asked: the same request over the same revisions asks it once an hour. Not
+    those of models that users bring."""
 
 
 @dataclass(frozen=True)
@@ -176,7 +185,10 @@ class Work:
         it in a step. Raises ModelUnavailable, ModelRejected."""
         generator = self.hands.drafter.generator
         assert generator is not None, "ask has_model first"
-        return await write_text(
+        asked = self._fingerprint(evidence, prompt, max_tokens)
+        if self.record.request.model_credentials is None and (kept := self.hands.kept.get(asked)) is not None:
+            return kept
+        text = await write_text(
             generator,
             self.message,
             evidence,
@@ -184,6 +196,22 @@ class Work:
             max_tokens=self.run.budgets.affordable_tokens(max_tokens),
             listener=Listener(restarted=lambda restart: self.run.say(restarted(restart))),
         )
+        if self.record.request.model_credentials is None:
+            self.hands.kept[asked] = text
+        return text
+
+    def _fingerprint(self, evidence: Sequence[Evidence], prompt: str, max_tokens: int) -> str:
+        """Digest of what a model is asked: chunks have other ids in each revision. What one tenant or model says is no other's."""
+        read = [(each.number, each.chunk_id, each.text) for each in evidence]
+        asked = [
+            self.record.key.tenant_id,
+            self.hands.drafter.model_name,
+            self.message,
+            prompt,
+            max_tokens,
+            read,
+        ]
+        return hashlib.sha256(json.dumps(asked).encode()).hexdigest()
 
     async def fill_in(
         self, schema: Mapping[str, Any], evidence: Sequence[Evidence], *, prompt: str = "", max_tokens: int = 0

@@ -7,6 +7,7 @@ import httpx
 import pytest
 
 from kit.testing.openai import ScriptedModel
+from kit.testing.pdf_files import pdf_of
 from tests.cluster.breaking import about_killing, kill_and_wait, staying, used_while_broken
 from tests.cluster.cluster import COMPONENT, Pod
 from tests.cluster.facts import User
@@ -15,7 +16,6 @@ from tests.cluster.release import Release, node_addresses, own_address
 from tests.cluster.report import Report
 from tests.cluster.traffic import Load
 from tests.integration.conftest import REPORT_PAGES
-from tests.unit.ingest.pdf_files import pdf_of
 
 pytestmark = [pytest.mark.timeout(3600), pytest.mark.long]
 LOAD = Load(uploaders=2, uploads=100_000, askers=2, readers=8)

@@ -7,6 +7,7 @@ from statistics import median
 import pytest
 from playwright.sync_api import Browser, expect
 
+from kit.testing.pdf_files import pdf_of
 from tests.browsing import WAIT_MS, browser, plain_http_is_expected, refusals_are_expected, visiting
 from tests.cluster.cluster import Cluster
 from tests.cluster.conftest import Installed
@@ -14,7 +15,6 @@ from tests.cluster.facts import User
 from tests.cluster.release import Release
 from tests.cluster.report import Report
 from tests.integration.conftest import REPORT_PAGES
-from tests.unit.ingest.pdf_files import pdf_of
 
 __all__ = ["browser"]
 pytestmark = pytest.mark.timeout(1200)

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
+from kit.testing.pdf_files import pdf_of
 from tests.images.conftest import SERVICES, System, name_of
 from tests.images.containers import Containers, Order
 from tests.images.dockerfile import GPU, NATS, images, project, python_images
 from tests.integration.api import Api
 from tests.integration.conftest import DATA
 from tests.unit.ingest.office_files import docx_of, epub_of, paragraph, pptx_of, shape, xlsx_of
-from tests.unit.ingest.pdf_files import pdf_of
 from tests.unit.ingest.recognizers import picture_of
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]

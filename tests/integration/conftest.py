@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from kit.testing.openai import Reply, ScriptedModel, scripted_model
+from kit.testing.pdf_files import pdf_of
 from tests.in_a_thread import in_a_thread
 from tests.integration.api import Api, Json
 from tests.integration.system import Groundwork, running
 from tests.service.tools.mail_server import MailServer, mail_server
-from tests.unit.ingest.pdf_files import pdf_of
 
 SEVERAL = "orchestrator=2,gateway=2,ingest-worker=2,ingest=2,memory=2,tools=2"
 UNHURRIED = {

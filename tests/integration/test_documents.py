@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 import pytest
 
+from kit.testing.pdf_files import pdf_of
 from tests.integration.api import Api, problem
 from tests.integration.conftest import DATA, Library
 from tests.integration.system import Groundwork
-from tests.unit.ingest.pdf_files import pdf_of
 
 pytestmark = pytest.mark.integration
 

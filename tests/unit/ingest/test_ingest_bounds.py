@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
+from kit.testing.pdf_files import pdf_of
 from services.ingest.errors import DocumentRejected
 from services.ingest.reading.models import BlockKind
 from services.ingest.reading.parsers import pdf, printed_page, xlsx
@@ -17,7 +18,7 @@ from services.ingest.reading.parsers.markdown import parse_markdown
 from services.ingest.reading.parsers.pptx import parse_pptx
 from services.ingest.reading.recognition import OcrBudget, OcrLimits
 from tests.unit.ingest.office_files import docx_of, paragraph, sheet_rows, xlsx_parts, zip_of
-from tests.unit.ingest.pdf_files import pdf_of, pdf_of_contents, shown
+from tests.unit.ingest.pdf_files import pdf_of_contents, shown
 from tests.unit.ingest.recognizers import ScriptedRecognizer, bytes_of, read_as
 from tests.unit.ingest.slow import SLOW_FILES
 

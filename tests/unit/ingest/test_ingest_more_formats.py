@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from kit.testing.pdf_files import pdf_of
 from services.ingest.errors import DocumentRejected
 from services.ingest.reading import detection
 from services.ingest.reading.models import BlockKind, ParsedDocument
@@ -23,7 +24,6 @@ from tests.unit.ingest.opendocument_files import (
     table,
 )
 from tests.unit.ingest.outlook_files import msg_of
-from tests.unit.ingest.pdf_files import pdf_of
 
 Read = Callable[[bytes, str], ParsedDocument]
 

@@ -12,6 +12,7 @@ import pytest
 
 from kit.errors import Unavailable
 from kit.language.detection import FastTextLanguages
+from kit.testing.pdf_files import pdf_of
 from services.ingest.errors import DocumentRejected
 from services.ingest.reading.child.prepare import prepare
 from services.ingest.reading.chunks.languages import languages_of
@@ -22,7 +23,7 @@ from services.ingest.reading.pool.children import ParserPool
 from services.ingest.reading.pool.server import ParserLimits, ParserServer
 from services.ingest.reading.recognition import OcrLimits
 from tests.unit.ingest.code_parser import code_parser
-from tests.unit.ingest.pdf_files import form_of, pdf_of, shown
+from tests.unit.ingest.pdf_files import form_of, shown
 from tests.unit.ingest.reading_files import read_by
 from tests.unit.ingest.recognizers import bytes_of, picture_of
 from tests.unit.ingest.world import MeteredShares

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
+from kit.testing.pdf_files import pdf_of
 from services.ingest.errors import DocumentRejected
 from services.ingest.reading import detection
 from services.ingest.reading.cleaning import clean
 from services.ingest.reading.decoding import decode
 from services.ingest.reading.models import BlockKind, CleanDocument, ParsedDocument
 from services.ingest.reading.parsers.registry import parse
-from tests.unit.ingest.pdf_files import pdf_of
 
 DATA = Path(__file__).parents[2] / "data"
 

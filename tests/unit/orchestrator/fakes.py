@@ -95,6 +95,10 @@ class FakeLibrary:
         self._chunks = documents if documents is not None else {each.document_id: [each] for each in EVIDENCE}
         self.reads: list[str] = []
 
+    def add(self, document_id: str, chunks: Sequence[Evidence]) -> None:
+        """Gives the document these chunks from now on."""
+        self._chunks = {**self._chunks, document_id: chunks}
+
     async def documents(
         self, collection_ids: Sequence[str], document_ids: Sequence[str], most: int
     ) -> Sequence[ReadableDocument]:

@@ -1,6 +1,7 @@
 """Summaries of whole documents: every section is read, every sentence is cited, and a run that is cut off goes on."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from kit.llm import Request
@@ -126,6 +127,23 @@ async def test_model_summarises_section_by_section_and_cites_no_passage_it_was_n
     assert {each.heading_path for each in answer.citations} >= {("Station 1",), ("Station 2",), ("Station 3",)}
     assert "999" not in answer.text
     assert len(model.requests) == 4, "one for each section, and the overview"
+
+
+async def test_same_request_over_the_same_revision_asks_the_model_once() -> None:
+    model = Summariser([""])
+    library = FakeLibrary({"d1": document(3)})
+    work = worker(library, drafter=Drafter(FakeScorer(), Generator(model)))
+
+    async def summarised() -> str:
+        events = await worked(DyingLog(), work)
+        (answer,) = [each.payload for each in events if isinstance(each.payload, Answer)]
+        return answer.text
+
+    first = await summarised()
+    assert (await summarised(), len(model.requests)) == (first, 4)
+    changed = [replace(each, chunk_id=f"{each.chunk_id}b") if each.number <= 2 else each for each in document(3)]
+    library.add("d1", changed)
+    assert (await summarised(), len(model.requests)) == (first, 5), "one section has a new revision"
 
 
 async def test_progress_is_told_for_each_section() -> None:

@@ -16,8 +16,9 @@ from services.tools.models import Effect, ToolOutput
 from services.tools.passages.given import PassagesNotFound
 from services.tools.passages.retrieval import Degradation, Strategy
 from services.tools.passages.scope import TooManyCollections
+from services.tools.passages.whole import DocumentNotFound
 from services.tools.sources.discovery import discover
-from services.tools.toolbox.fetch_docs import DocumentNotFound, fetch_docs
+from services.tools.toolbox.fetch_docs import fetch_docs
 from services.tools.toolbox.search import SCHEMA, search
 from tests.unit.tools.document_fakes import FakeDocuments, tool_context
 from tests.unit.tools.search_fakes import FakeRetriever

@@ -2,13 +2,13 @@
 
 import gzip
 
+from kit.testing.pdf_files import pdf_of
 from tests.unit.ingest.malformed.case import WORDS
 from tests.unit.ingest.office_files import docx_of, epub_of, paragraph, pptx_of, shape, xlsx_of
 from tests.unit.ingest.opendocument_files import cell, opendocument_of
 from tests.unit.ingest.opendocument_files import paragraph as opendocument_paragraph
 from tests.unit.ingest.opendocument_files import table as opendocument_table
 from tests.unit.ingest.outlook_files import msg_of
-from tests.unit.ingest.pdf_files import pdf_of
 
 
 def good_files() -> dict[str, bytes]:

@@ -4,8 +4,8 @@ import re
 import zlib
 from collections.abc import Callable, Iterator
 
+from kit.testing.pdf_files import pdf_of
 from tests.unit.ingest.malformed.case import WORDS, BadFile
-from tests.unit.ingest.pdf_files import pdf_of
 
 Case = tuple[str, Callable[[], bytes], str, str]
 _MANY = 100_000

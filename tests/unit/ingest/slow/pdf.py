@@ -3,7 +3,8 @@
 import random
 from collections.abc import Callable
 
-from tests.unit.ingest.pdf_files import form_of, pdf_of, pdf_of_contents, shown
+from kit.testing.pdf_files import pdf_of
+from tests.unit.ingest.pdf_files import form_of, pdf_of_contents, shown
 from tests.unit.ingest.slow.case import SENTENCE, SlowFile
 
 
