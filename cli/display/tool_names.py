@@ -6,6 +6,7 @@ import re
 
 TOOLS = {
     "compose_context": "put sources together",
+    "crawl_website": "read a web site",
     "dedup_diversify": "drop repetitions",
     "document_compare": "compare documents",
     "fetch_docs": "read passages whole",

@@ -150,8 +150,8 @@ class ToolsSettings(MessageStoreSettings, LocalUserSettings, KeyedServiceSetting
     """Headers that are sent to hosts, as JSON: {"api.example.com": {"Authorization": "Bearer ..."}}. Each host is written as in
     tools_http_hosts, without a wildcard. Neither the model nor the person sees them."""
     tools_web_hosts: HostNames = ()
-    """Web sites, comma-separated, that `web_fetch` may read: `*` for all public ones, `docs.example.com`, `*.example.org` for all
-    below, with a port where it is not 80 or 443. Empty: the tool is not offered."""
+    """Web sites, comma-separated, that `web_fetch` and `crawl_website` may read: `*` for all public ones, `docs.example.com`,
+    `*.example.org` for all below, with a port where it is not 80 or 443. Empty: the two are not offered."""
     tools_web_user_agent: Annotated[str, StringConstraints(pattern=_USER_AGENT)] = "groundwork"
     """How web sites are told who reads them, and the name that is looked up in their robots.txt. Best with an address where you can
     be reached: `groundwork (+https://example.com/bot)`."""
@@ -161,6 +161,8 @@ class ToolsSettings(MessageStoreSettings, LocalUserSettings, KeyedServiceSetting
     """So many requests a minute go to one web site from each process of the service."""
     tools_web_run_pages: int = Field(default=100, ge=1)
     """So many requests for pages are made in one run."""
+    tools_web_crawl_delay_s: float = Field(default=0.5, ge=0, le=30)
+    """Seconds between two requests of `crawl_website` to a site whose robots.txt asks for no more."""
     tools_web_cache_s: float = Field(default=600.0, ge=0)
     """Seconds for which a page that was read is used again without asking. After that it is asked for only if it has changed."""
     tools_web_search: Literal["", "brave", "searxng"] = ""

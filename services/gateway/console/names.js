@@ -2,6 +2,7 @@
 
 const TOOLS = {
   "compose_context": "put sources together",
+  "crawl_website": "read a web site",
   "dedup_diversify": "drop repetitions",
   "document_compare": "compare documents",
   "fetch_docs": "read passages whole",

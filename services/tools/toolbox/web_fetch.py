@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 
-from kit.llm import estimate_tokens
 from services.tools.adapters.web_passages import about, page_name, page_passages
 from services.tools.context import ToolContext
-from services.tools.errors import InvalidArguments, ToolError
+from services.tools.errors import InvalidArguments
 from services.tools.models import Passage, Policy, ToolOutput
-from services.tools.passages.rendering import all_described, counted, readable_text
+from services.tools.passages.choosing import ranked, within
+from services.tools.passages.rendering import all_described, counted
 from services.tools.settings import ToolsSettings
 from services.tools.web import fetching, reading
 from services.tools.web.pages import URL_CHARACTERS_MAX
@@ -60,8 +60,6 @@ POLICY = Policy(
 )
 NEEDS = "set GROUNDWORK_TOOLS_WEB_HOSTS to the web sites that may be read, or to * for all"
 _LINKS_SHOWN = 60
-_RANKED_MAX = 100
-"""Passages of a page that the reranker reads: a person waits."""
 
 
 def is_available(settings: ToolsSettings) -> bool:
@@ -78,7 +76,8 @@ async def web_fetch(
     if from_passage and from_passage >= len(passages):
         raise InvalidArguments(f"the page has {len(passages)} passages: from_passage is at most {len(passages) - 1}")
     rest = passages[from_passage:]
-    shown = _within(await _ranked(rest, look_for, context), context.settings.tools_text_tokens)
+    found = within(await ranked(rest, look_for, context), context.settings.tools_text_tokens)
+    shown = sorted(found, key=lambda passage: passage.ordinal)
     content = {**about(page), "passages": all_described(shown)}
     if len(shown) < len(rest):
         content["more"] = _more(passages, shown, look_for)
@@ -91,27 +90,3 @@ def _more(passages: Sequence[Passage], shown: Sequence[Passage], look_for: str) 
     if look_for:
         return f"The page has {len(passages)} passages; these fit best. Look for something else, or use from_passage."
     return f"The page goes on: from_passage={shown[-1].ordinal + 1} reads on; it has {len(passages)} passages."
-
-
-def _within(passages: Sequence[Passage], budget_tokens: int) -> list[Passage]:
-    """The first passages within the budget, at least one, in the page's order."""
-    shown: list[Passage] = []
-    for passage in passages:
-        budget_tokens -= estimate_tokens(passage.text)
-        if shown and budget_tokens < 0:
-            break
-        shown.append(passage)
-    return sorted(shown, key=lambda passage: passage.ordinal)
-
-
-async def _ranked(passages: Sequence[Passage], look_for: str, context: ToolContext) -> Sequence[Passage]:
-    """Best first by the reranker; in the page's order where nothing is looked for or the reranker does not answer."""
-    if not look_for.strip() or len(passages) < 2:
-        return passages
-    candidates = passages[:_RANKED_MAX]
-    try:
-        scores = await context.services.models.rerank(look_for, [readable_text(each) for each in candidates])
-    except ToolError:
-        return passages
-    order = sorted(range(len(candidates)), key=lambda place: -scores[place])
-    return [candidates[place] for place in order]

@@ -87,12 +87,27 @@ class Fetcher:
         """Seconds until the host of an address may be asked again."""
         return self._windows.wait_s(self._client.place(url).host)
 
-    def check(self, url: str) -> None:
-        """Raises WebFailed where the operator or the guard does not allow the address; no name is looked up."""
+    def is_fresh(self, url: str) -> bool:
+        """Whether the document would be used again without asking."""
+        kept = self._kept.get(url)
+        return kept is not None and self._clock() < kept.fresh_until
+
+    async def delay_s(self, url: str) -> float:
+        """Seconds that the site wants between two requests; 0 where it does not say. Raises WebFailed."""
+        if self.robots is None:
+            return 0.0
         try:
             self._permitted(url)
+            async with asyncio.timeout(TIMEOUT_S):
+                return await self.robots.delay_s(url)
+        except TimeoutError as error:
+            raise WebFailed(f"{_short(url)} did not answer in time") from error
         except GroundworkError as error:
             raise WebFailed(error.message, reason=error.reason) from error
+
+    def since_s(self, url: str, delay_s: float) -> float:
+        """Seconds left until the last request to the host of an address is `delay_s` ago."""
+        return self._windows.since_s(self._client.place(url).host, delay_s)
 
     async def _fetched(self, url: str, run: str) -> WebDocument:
         for _ in range(REDIRECTS_MAX + 1):

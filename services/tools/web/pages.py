@@ -71,6 +71,8 @@ class PageText:
     author: str = ""
     links: Sequence[Link] = ()
     """All links of the page, in its order, without repetitions."""
+    is_sitemap: bool = False
+    """Whether it is a list of addresses for programs (sitemaps.org), and they are its links."""
 
 
 @dataclass(frozen=True)

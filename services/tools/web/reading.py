@@ -14,13 +14,16 @@ _HTML = ("text/html", "application/xhtml+xml")
 _TEXT = ("application/json", "application/xml", "application/x-ndjson", "application/ld+json")
 _BOLD = re.compile(r"\*\*(?=\S)([^*\n]+)\*\*")
 _LINKS_MAX = 2_000
+_ROOT_WITHIN = 2_000
 _LINE_CHARACTERS_MAX = 300
 _FILES = ("application/pdf", "application/msword", "application/vnd.", "application/epub", "application/rtf")
 
 
 def read_page(body: bytes, content_type: str, charset: str, url: str) -> PageText:
     """The text of a document of the web. Raises WebFailed where it has none."""
-    if content_type in _HTML or (not content_type and body.lstrip()[:1] == b"<"):
+    if (addresses := _sitemap(body)) is not None:
+        read = PageText(f"A sitemap with {len(addresses)} addresses.", "Sitemap", links=addresses, is_sitemap=True)
+    elif content_type in _HTML or (not content_type and body.lstrip()[:1] == b"<"):
         read = _html(body, charset, url)
     elif not content_type or content_type.startswith("text/") or content_type in _TEXT:
         read = PageText(_decoded(body, charset))
@@ -66,6 +69,20 @@ def _html(body: bytes, charset: str, url: str) -> PageText:
         _line(known.author),
         links,
     )
+
+
+def _sitemap(body: bytes) -> list[Link] | None:
+    """The addresses of a sitemap or of an index of sitemaps; None for anything else."""
+    if not any(root in body[:_ROOT_WITHIN] for root in (b"<urlset", b"<sitemapindex")):
+        return None
+    from lxml import etree  # noqa: PLC0415 - as below
+
+    parser = etree.XMLParser(resolve_entities=False, no_network=True, huge_tree=False, recover=True)
+    tree = etree.fromstring(body, parser)
+    if tree is None:
+        return None
+    found = (_resolved("", "".join(each.itertext()).strip()) for each in tree.iter("{*}loc"))
+    return [Link(url, "") for url in dict.fromkeys(found) if url][:_LINKS_MAX]
 
 
 def _resolved(base: str, href: str) -> str:

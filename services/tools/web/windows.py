@@ -46,6 +46,11 @@ class Windows:
         full_s = recent[0] + _WINDOW_S - now if len(recent) >= self._per_host else 0.0
         return max(full_s, self._left_alone.get(host, 0.0) - now, 0.0)
 
+    def since_s(self, host: str, delay_s: float) -> float:
+        """Until the last request to the host is so long ago."""
+        recent = self._recent(host)
+        return max(recent[-1] + delay_s - self._clock(), 0.0) if recent else 0.0
+
     def leave_alone(self, host: str, seconds: float) -> None:
         """Asks nothing of the host for so long, at most an hour."""
         self._left_alone[host] = self._clock() + min(seconds, _LEFT_ALONE_S_MAX)
