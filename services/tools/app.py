@@ -29,6 +29,7 @@ from services.tools.adapters.memory import MemoryService
 from services.tools.adapters.reranker import RerankerModels
 from services.tools.adapters.retriever import RetrieverPassages
 from services.tools.adapters.server_records import KeyValueServerRecords
+from services.tools.adapters.sql.opening import open_databases
 from services.tools.adapters.web_client import GuardedWebClient
 from services.tools.adapters.web_search import search_engine
 from services.tools.calling.calls import Calls
@@ -154,6 +155,7 @@ async def _services(service: Service, settings: ToolsSettings) -> Services:
         RerankerModels(await channel(settings.reranker_address, reranker_pb2.DESCRIPTOR, "RerankerService")),
         IngestDocuments(await channel(settings.ingest_address, ingest_pb2.DESCRIPTOR, "IngestService")),
         await asyncio.to_thread(_record_search, settings),
+        await asyncio.to_thread(open_databases, settings, service.stack),
         MemoryService(await channel(settings.memory_address, memory_pb2.DESCRIPTOR, "MemoryService")),
     )
 

@@ -11,6 +11,7 @@ from services.tools.ports import Documents, Memory, ModelServer, Retriever
 from services.tools.projects.records import Records
 from services.tools.projects.searching import RecordSearch
 from services.tools.settings import ToolsSettings
+from services.tools.sql.databases import Databases
 from services.tools.web.reader import Web
 from services.tools.web.searching import WebSearch
 
@@ -24,6 +25,8 @@ class Services:
     documents: Documents
     records: RecordSearch = field(default_factory=lambda: RecordSearch(Records(), similarity_min=0.0))
     """Curated records of projects, the same for all tenants."""
+    databases: Databases = field(default_factory=Databases)
+    """Databases that the operator lets agents ask."""
     memory: Memory | None = None
     """What is remembered of the caller."""
     web: Web | None = None

@@ -27,6 +27,9 @@ from kit.process.settings import (
 from services.tools.outside.hosts import check_web_hosts, parse_host_patterns
 from services.tools.outside.mail_addresses import parse_sender
 from services.tools.projects.records import load_records
+from services.tools.sql import named
+from services.tools.sql.configuration import DatabaseName, DatabaseSettings
+from services.tools.sql.statements import parse_condition, placeholders
 
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _HEADER_VALUE = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?")
@@ -125,6 +128,12 @@ class ToolsSettings(MessageStoreSettings, LocalUserSettings, KeyedServiceSetting
     tools_records_similarity_min: float | None = Field(default=None, ge=-1, le=1)
     """Least cosine of a record that search_projects finds by its meaning alone. Unset: measured for the models that come with the
     system (0.34 for multilingual-e5-small, 0.25 for all-MiniLM-L6-v2), 0.25 for others. Another model needs another value."""
+    tools_databases: dict[DatabaseName, DatabaseSettings] = Field(default_factory=dict)
+    """Databases that `query_db` may ask, as JSON: {"shop": {"url": "postgresql://reader@db.example.com:5432/shop"}}. `demo` in the
+    place of an address is the database that comes along. Empty: the tools `query_db` and `describe_db` are not offered. What else
+    can be said of a database stands in the page about tools."""
+    tools_database_passwords: dict[DatabaseName, SecretStr] = Field(default_factory=dict)
+    """Passwords of the users in these addresses, by the database's name, as JSON: {"shop": "..."}."""
     smtp_host: str = ""
     """Mail server through which `send_email` sends. Empty: the tool is not offered."""
     smtp_tls: Literal["starttls", "tls", "none"] = "starttls"
@@ -190,6 +199,16 @@ class ToolsSettings(MessageStoreSettings, LocalUserSettings, KeyedServiceSetting
             load_records(value)
         return value
 
+    @field_validator("tools_databases")
+    @classmethod
+    def _can_be_asked(cls, value: dict[str, DatabaseSettings]) -> dict[str, DatabaseSettings]:
+        for name, database in value.items():
+            try:
+                _check_database(database)
+            except ValueError as error:
+                raise ValueError(f"{name}: {error}") from error
+        return value
+
     @field_validator("smtp_user")
     @classmethod
     def _log_in_encrypted(cls, value: str, info: ValidationInfo) -> str:
@@ -239,3 +258,12 @@ class ToolsSettings(MessageStoreSettings, LocalUserSettings, KeyedServiceSetting
     def _are_networks(cls, value: str) -> str:
         parse_networks(value)
         return value
+
+
+def _check_database(database: DatabaseSettings) -> None:
+    """Raises ValueError where a condition or a query of the operator's can never be used."""
+    for table, condition in database.rows.items():
+        if unknown := placeholders(parse_condition(condition, database.dialect)) - {"subject", "tenant"}:
+            raise ValueError(f"rows: {table} uses :{min(unknown)}; there are :subject and :tenant")
+    for query, asked in database.queries.items():
+        named.check(query, asked, database.dialect)

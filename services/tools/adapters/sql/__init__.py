@@ -1,0 +1,1 @@
+"""Databases: their engines, and what they answer as passages."""
