@@ -45,6 +45,10 @@ class Asking:
 
 
 def rows_of(text: str) -> list[list[str]]:
+    """The cells: of a table, or of a single row as `name: cell; name: cell.`"""
+    if "\n(1 row)" in text:
+        line = text.partition("\n(1 row)")[0].rpartition("\n")[2].removesuffix(".")
+        return [[cell.partition(": ")[2] for cell in line.split("; ")]]
     lines = [line for line in text.splitlines() if line.startswith("| ")]
     return [line.strip("| ").split(" | ") for line in lines[2:]]
 
