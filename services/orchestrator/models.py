@@ -87,6 +87,9 @@ class Tool:
     on_request: bool = False
     """Whether it is for runs that name it, and messages that call for it, alone."""
 
+    outward: bool = False
+    """Whether a call asks for an address that its arguments name, and so could carry data there."""
+
 
 @dataclass(frozen=True)
 class ResearchOptions:

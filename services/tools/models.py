@@ -64,6 +64,9 @@ class Policy:
     self_contained: bool = False
     """Whether its result holds no text but its own and that of its arguments. Results of all other tools may hold orders of
     somebody else: after them each call with an effect waits for a person."""
+    outward: bool = False
+    """Whether a call asks for an address that its arguments name, and so could carry data there. After text of others, a call with
+    an address that stands neither in that text nor in the user's messages waits for a person."""
     on_request: bool = False
     """Whether a model is shown it only where the run names it or the message calls for it: another tool does the same for most
     messages, and of two alike a model takes the wrong one."""

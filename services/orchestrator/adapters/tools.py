@@ -134,6 +134,7 @@ def _tool(message: pb.Tool) -> Tool:
         _without_model(message.without_model) if message.HasField("without_model") else None,
         message.self_contained,
         message.on_request,
+        message.outward,
     )
 
 

@@ -63,7 +63,7 @@ class Calling:
         if not self._run.is_recorded(key) and time_to_act_s(self._run.budgets, self._limits) == 0.0:
             return _not_made(OUT_OF_TIME, f"{call.name} was not called: the run's time is nearly over.")
         try:
-            if tool.needs_approval or (tool.effect is not EffectClass.NONE and self._taint.is_present):
+            if self._waits_for_a_person(tool, arguments):
                 decision = await self._decision(key, tool, arguments)
                 if not decision.allowed:
                     return _denied(tool, decision)
@@ -72,6 +72,13 @@ class Calling:
                 return Called(await effect_with_retry(self._run, key, NotedCall(made, self._task.note)))
         except (BudgetSpent, ReadOnlyRun) as error:
             return _not_made(error.reason, f"{tool.name} was not called: {error.message}")
+
+    def _waits_for_a_person(self, tool: Tool, arguments: Mapping[str, Any]) -> bool:
+        return (
+            tool.needs_approval
+            or (tool.effect is not EffectClass.NONE and self._taint.is_present)
+            or (tool.outward and self._taint.may_carry_data(arguments))
+        )
 
     async def _decision(self, key: str, tool: Tool, arguments: Mapping[str, Any]) -> Decision:
         expires_at = self._run.journal.now() + timedelta(seconds=self._limits.approval_timeout_s)

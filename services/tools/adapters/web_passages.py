@@ -66,7 +66,7 @@ def page_name(page: Page) -> str:
 
 
 def _origin(page: Page) -> dict[str, str]:
-    known = {"author": page.text.author, "date": page.text.date, "url": page.url}
+    known = {"author": page.text.author, "date": page.text.date, "url": page.url, "channel": page.url}
     return {key: value for key, value in known.items() if value}
 
 

@@ -35,6 +35,7 @@ def encode_tool(tool: Tool) -> pb.Tool:
         key_arguments=tool.policy.key_arguments,
         worth=tool.policy.worth,
         on_request=tool.policy.on_request,
+        outward=tool.policy.outward,
         called_for_by=tool.policy.called_for_by,
         without_model=_encode_without_model(tool.policy.without_model),
         self_contained=tool.policy.self_contained,

@@ -66,6 +66,7 @@ SCHEMA = {
 POLICY = Policy(
     timeout_s=_TIME_S + 10.0,
     parallel_safe=False,
+    outward=True,
     called_for_by=(
         r"\bcrawl|\bsitemap|\b(?:whole|entire) (?:web ?)?site\b|\ball pages\b",
         r"ganze (?:web)?seite|tout le site|todo el sitio|весь сайт|整个网站|サイト全体",

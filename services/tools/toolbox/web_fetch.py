@@ -51,6 +51,7 @@ SCHEMA = {
 POLICY = Policy(
     timeout_s=fetching.TIMEOUT_S + reading.TIMEOUT_S + 5.0,
     worth=1,
+    outward=True,
     called_for_by=(
         r"https?://|\bwww\.",
         r"\b(?:url|web ?sites?|web ?pages?|web address|online|internet)\b",

@@ -399,6 +399,7 @@ class Tool(_message.Message):
     WITHOUT_MODEL_FIELD_NUMBER: _builtins.int
     SELF_CONTAINED_FIELD_NUMBER: _builtins.int
     ON_REQUEST_FIELD_NUMBER: _builtins.int
+    OUTWARD_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """Its name."""
     description: _builtins.str
@@ -419,6 +420,10 @@ class Tool(_message.Message):
     """Whether its result holds no text but its own and that of its arguments, so that it brings nobody else's words into a run."""
     on_request: _builtins.bool
     """Whether a model is shown it only where the run names it or the message calls for it. Another tool does the same for most messages."""
+    outward: _builtins.bool
+    """Whether a call asks for an address that its arguments name, and so could carry data there. Once a run has read text of others, a
+    call with an address that stands neither in that text nor in the user's messages waits for a person.
+    """
     @_builtins.property
     def parameters(self) -> _struct_pb2.Struct:
         """JSON Schema of its arguments, as in OpenAI function calling."""
@@ -457,10 +462,11 @@ class Tool(_message.Message):
         without_model: Global___WithoutModel | None = ...,
         self_contained: _builtins.bool = ...,
         on_request: _builtins.bool = ...,
+        outward: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["parameters", b"parameters", "timeout", b"timeout", "without_model", b"without_model"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["cacheable", b"cacheable", "called_for_by", b"called_for_by", "description", b"description", "effect", b"effect", "key_arguments", b"key_arguments", "name", b"name", "needs_approval", b"needs_approval", "on_request", b"on_request", "parallel_safe", b"parallel_safe", "parameters", b"parameters", "requires_fresh_input", b"requires_fresh_input", "self_contained", b"self_contained", "timeout", b"timeout", "without_model", b"without_model", "worth", b"worth"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cacheable", b"cacheable", "called_for_by", b"called_for_by", "description", b"description", "effect", b"effect", "key_arguments", b"key_arguments", "name", b"name", "needs_approval", b"needs_approval", "on_request", b"on_request", "outward", b"outward", "parallel_safe", b"parallel_safe", "parameters", b"parameters", "requires_fresh_input", b"requires_fresh_input", "self_contained", b"self_contained", "timeout", b"timeout", "without_model", b"without_model", "worth", b"worth"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
