@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import pairwise
 from typing import Any
 
 from kit.language.cues import is_year
@@ -28,6 +29,7 @@ _FOUR_DIGITS = re.compile(r"\d{4}")
 _NAME_BEFORE = re.compile(r"\b(?!(?:In|By|Since|From|Until|Around|About|After|Before|Im|En) $)[A-Z][\w-]* $")
 _OLD = 1500
 """A lower number behind a name is part of it: "the Wang 1200"."""
+_HEADING = re.compile(r"[^\W_][^\n|]{1,60}[^\s.!?:;,|]")
 _BULLET = re.compile(r"^(?:[•·*‣▪–-]|\(?\d{1,2}[.)])\s+")
 _READ_AT = Moment(datetime(2000, 1, 1, tzinfo=UTC))
 """Only times that name their year are read: what they are relative to does not matter."""
@@ -214,25 +216,37 @@ def _time_of(text: str) -> tuple[str, datetime] | None:
 
 
 def _headings(evidence: Sequence[Evidence]) -> Filled | None:
-    """Documents, their headings, and the headings below those. The root is the only document, or what they are all in."""
+    """A document, its headings, and the headings below those; of a short one those that stand within its passages."""
+    return _tree(evidence, inner=False) or _tree(evidence, inner=True)
+
+
+def _tree(evidence: Sequence[Evidence], *, inner: bool) -> Filled | None:
     nodes: dict[tuple[str, ...], dict[str, Any]] = {}
     edges: list[dict[str, Any]] = []
     documents = dict.fromkeys(each.document_name for each in evidence)
     levels = _levels_with_room(evidence)
     for passage in sorted(evidence, key=lambda each: (each.document_name, each.char_start)):
-        path: tuple[str, ...] = ()
-        for heading in (passage.document_name, *passage.heading_path[:levels]):
-            before, path = path, (*path, heading)
+        above = (passage.document_name, *passage.heading_path[:levels])
+        below = [(*above, each) for each in _headings_within(passage)] if inner else []
+        for path in (*(above[:size] for size in range(1, len(above) + 1)), *below):
             if path in nodes or len(nodes) >= _MOST_NODES:
                 continue
-            nodes[path] = {"id": str(len(nodes)), "label": heading, "members": [], "source": passage.number}
-            if before in nodes:
-                edges.append(
-                    {"from": nodes[before]["id"], "to": nodes[path]["id"], "label": "", "source": passage.number}
-                )
+            nodes[path] = {"id": str(len(nodes)), "label": path[-1], "members": [], "source": passage.number}
+            if (before := nodes.get(path[:-1])) is not None:
+                edges.append({"from": before["id"], "to": nodes[path]["id"], "label": "", "source": passage.number})
     if len(documents) != 1 or len(nodes) < 3:
         return None
     return {"title": next(iter(documents)), "nodes": list(nodes.values()), "edges": edges}
+
+
+def _headings_within(passage: Evidence) -> list[str]:
+    """Short lines of a passage that stand alone above a longer paragraph."""
+    paragraphs = [each.strip() for each in re.split(r"\n\s*\n", passage.text)]
+    return [
+        own
+        for own, following in pairwise(paragraphs)
+        if _HEADING.fullmatch(own) and len(following) > len(own) and own not in passage.heading_path
+    ]
 
 
 def _levels_with_room(evidence: Sequence[Evidence]) -> int:

@@ -251,3 +251,11 @@ async def test_number_behind_a_name_is_no_year() -> None:
     artefact, _ = await Asking("visualisation", "Timeline", evidence=[passage(1, said)]).made()
     assert artefact.body is not None
     assert [each["when"] for each in artefact.body["events"]] == ["1066", "1868"]
+
+
+async def test_mind_map_of_a_short_document_has_the_headings_within_its_passage() -> None:
+    text = "Ducks\n\nDucks are birds that swim.\n\nFood\n\nThe duck eats mussels and snails.\n\nLast line"
+    artefact, _ = await Asking("visualisation", "Mind map", evidence=[passage(1, text, "Ducks")]).made()
+    assert artefact.body is not None
+    assert [each["label"] for each in artefact.body["nodes"]] == ["d1.txt", "Ducks", "Food"]
+    assert [(each["from"], each["to"]) for each in artefact.body["edges"]] == [("0", "1"), ("1", "2")]
