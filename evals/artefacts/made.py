@@ -90,7 +90,7 @@ def _sentences(dice: random.Random, place: str, count: int) -> list[str]:
 
 def invoices() -> Mapping[str, tuple[bytes, Mapping[str, Any]]]:
     """Invoices in four layouts by their names, each with what is in it; every fifth has no date, every seventh no vendor."""
-    return {f"invoice-{number:02}.txt": _invoice(number) for number in range(1, INVOICES + 1)}
+    return {f"invoice-{number:02}.md": _invoice(number) for number in range(1, INVOICES + 1)}
 
 
 def _invoice(number: int) -> tuple[bytes, Mapping[str, Any]]:
@@ -107,12 +107,16 @@ def _invoice(number: int) -> tuple[bytes, Mapping[str, Any]]:
     ]
     lines.insert(2, ("Customer", "Umbrella Ltd"))
     layouts: Sequence[str] = [
-        "\n".join(f"{label}: {value}" for label, value in lines),
-        "\n".join(f"{label} | {value}" for label, value in lines),
-        " | ".join(label for label, _ in lines) + "\n" + " | ".join(str(value) for _, value in lines),
+        "\n\n".join(f"{label}: {value}" for label, value in lines),
+        _table(("Item", "Entry"), *lines),
+        _table([label for label, _ in lines], [str(value) for _, value in lines]),
         "Thank you for your order.   " + "; ".join(f"{label}: {value}" for label, value in lines),
     ]
     return f"INVOICE\n\n{layouts[number % 4]}\n\nPlease pay within 30 days.".encode(), known
+
+
+def _table(head: Sequence[str], *rows: Sequence[str]) -> str:
+    return "\n".join(" | ".join(row) for row in (head, ["---"] * len(head), *rows))
 
 
 TABLES: Mapping[str, Mapping[str, str]] = {

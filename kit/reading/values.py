@@ -14,6 +14,8 @@ _LABELLED = re.compile(
     r"(?:^|[\n;|]|\s{3,})[ \t]*(?P<label>[^\W\d_](?:(?!\s{3})[^:：;|\n]){0,60}?)[ \t]*[:：][ \t]*"
     r"(?P<value>[^;|\n]+?)(?=[ \t]*(?:$|[;|\n]|\s{3,}))"
 )
+_SENTENCE_END = re.compile(r"(?<=\w{3})[.!?]\s+")
+"""What stands before it on the line is no part of a label: "Thank you. Total: 90"."""
 _CELLS = re.compile(r"[ \t]*(?:\||\t)[ \t]*")
 _NUMBER = re.compile(r"[-+−]?\d[\d.,'\u00a0\u202f ]*\d|\d")
 _LEAST_LIKENESS = 0.5
@@ -133,7 +135,8 @@ def _number(text: str, kind: str) -> float | int | None:
 
 def _beside(passage: P) -> Iterator[Labelled[P]]:
     for found in _LABELLED.finditer(passage.text):
-        yield Labelled(found["label"], found["value"], passage, *found.span("value"))
+        label = _SENTENCE_END.split(found["label"])[-1]
+        yield Labelled(label, found["value"], passage, *found.span("value"))
 
 
 def _in_rows(passage: P) -> Iterator[Labelled[P]]:

@@ -22,6 +22,9 @@ _AT_ONCE = 5
 _TOKENS_OF_A_QUESTION = 220
 _PASSAGES_AT_ONCE = 12
 _TOP_K = 40
+_NOTHING = (
+    "No question can be made: the passages hold too few statements with a number, a year, a name or a term to ask for."
+)
 _PROMPT = """You write a quiz. Ask {count} {difficulty} questions{topic}, each about another statement of the sources.
 - kind multiple_choice: four short options of which exactly one is right; `answer` repeats the right one. Take wrong options from
   the sources where you can; no source may say that they are right.
@@ -53,7 +56,8 @@ async def work(work: Work) -> Answer | None:
         asked = [*earlier, *(each.text for each in questions), *(each.quote for each in questions)]
         questions += await _by_rules(work, wishes, missing, found.evidence, asked)
     if not questions:
-        return None
+        await Screen(work.run.journal).settle(_NOTHING)
+        return Answer(_NOTHING, (), None, EXTRACTIVE)
     if len(questions) < wishes.count:
         await work.tell(f"The passages allow {len(questions)} of {wishes.count} questions.")
     text = quiz_text(questions)

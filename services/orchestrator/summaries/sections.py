@@ -1,11 +1,14 @@
 """The sections of documents, in reading order: by their headings, or by length where they have none."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, pairwise
 
 from services.orchestrator.log.events import Evidence
 
+_HEADING = re.compile(r"(?<=\n\n)[^\W_][^\n|]{1,60}[^\s.!?:;,|](?=\n\n[^\n]{60})")
+"""A short line that stands alone above a longer one."""
 _SECTION_CHARS = 6_000
 """Longest section without headings of its own: about three pages."""
 
@@ -20,6 +23,31 @@ class DocumentSection:
     @property
     def size_chars(self) -> int:
         return sum(len(each.text) for each in self.passages)
+
+
+@dataclass(frozen=True)
+class Slice:
+    """A part of a passage."""
+
+    number: int
+    """Position among the slices of its group."""
+    text: str
+    passage: Evidence
+    start: int
+    """Its first character in the passage."""
+
+
+def inner_sections(passages: Sequence[Evidence]) -> Sequence[Sequence[Slice]]:
+    """The passages, cut where a heading stands within one: short sections share a passage."""
+    groups: list[list[Slice]] = [[]]
+    for passage in passages:
+        cuts = [0, *(found.start() for found in _HEADING.finditer(passage.text)), len(passage.text)]
+        for start, end in pairwise(cuts):
+            if start and groups[-1]:
+                groups.append([])
+            if end > start:
+                groups[-1].append(Slice(len(groups[-1]), passage.text[start:end], passage, start))
+    return [group for group in groups if group]
 
 
 def sections_of(passages: Sequence[Evidence], most: int) -> Sequence[DocumentSection]:

@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from kit.errors import GroundworkError
-from kit.reading.carrying import carrying_sentences
+from kit.reading.carrying import Sentence, carrying_sentences
 from services.orchestrator.answering.citations import cited_numbers
 from services.orchestrator.answering.drafting import EXTRACTIVE, MODEL
 from services.orchestrator.answering.quotes import Quote, around_quote, citation
 from services.orchestrator.log.events import Answer, Citation, Evidence, Thinking
 from services.orchestrator.log.screen import Screen
-from services.orchestrator.summaries.sections import DocumentSection, sections_of
+from services.orchestrator.summaries.sections import DocumentSection, inner_sections, sections_of
 from services.orchestrator.summaries.wishes import Length, SummaryWishes, read_wishes
 from services.orchestrator.verification.quoting import verify_quotes
 from services.orchestrator.work import Work
@@ -115,7 +115,7 @@ async def _part(work: Work, section: DocumentSection, count: int, wishes: Summar
             return await _part_by_model(work, section, count, wishes)
         except GroundworkError as error:
             await work.degrade("llm", error, f"Quoting the section {section.title[:120]} instead.")
-    found = await asyncio.to_thread(carrying_sentences, section.passages, count, wishes.focus)
+    found = await asyncio.to_thread(_carrying, section, count, wishes.focus)
     numbers = {each.source for each in found}
     return SectionSummary(
         section.title,
@@ -124,6 +124,19 @@ async def _part(work: Work, section: DocumentSection, count: int, wishes: Summar
         [each for each in section.passages if each.number in numbers],
         [(each.source, each.start, each.end) for each in found],
     )
+
+
+def _carrying(section: DocumentSection, count: int, focus: str) -> Sequence[Sentence]:
+    """The sentences that carry the section; where short sections stand within its passages, one or two of each."""
+    groups = inner_sections(section.passages)
+    each_count = count if len(groups) == 1 else max(1, count // 2)
+    found = []
+    for slices in groups:
+        for sentence in carrying_sentences(slices, each_count, focus):
+            part = slices[sentence.source]
+            start, end = sentence.start + part.start, sentence.end + part.start
+            found.append(replace(sentence, source=part.passage.number, start=start, end=end))
+    return found
 
 
 def _may_ask(work: Work) -> bool:

@@ -25,6 +25,16 @@ The first farm for ducks in the valley was opened in 1873 by Anna Miller. The se
 """
 
 
+BUILDINGS = """The tower was built in 1889 by Gustave Eiffel for the world exhibition in Paris.
+
+The harbour bridge was opened in 1932 by Jack Lang after eight years of work in Sydney.
+
+The great dam was finished in 1936 by Frank Crowe two years ahead of the plan in Nevada.
+
+The long canal was opened in 1914 by George Goethals when the locks were ready in Panama.
+"""
+
+
 @pytest.fixture
 def ask(api: Api, collection: str) -> Callable[..., Json]:
     """Asks over a collection with a table and an article."""
@@ -63,9 +73,10 @@ def test_agents_make_what_a_message_asks_for(ask: Callable[..., Json]) -> None:
     assert [each["when"] for each in timeline["body"]["events"]] == ["1873", "1921"]
 
 
-def test_quiz_is_graded_and_goes_on(api: Api, ask: Callable[..., Json]) -> None:
+def test_quiz_is_graded_and_goes_on(api: Api, collection: str, ask: Callable[..., Json]) -> None:
+    api.ingest(collection, "buildings.txt", BUILDINGS.encode())
     thread = api.post("/v1/threads", {})["id"]
-    first = ask("Make a quiz of 2 questions about ducks", thread_id=thread)
+    first = ask("Make a quiz of 2 questions about when buildings were built", thread_id=thread)
     questions = made(first)["body"]["questions"]
     path = f"/v1/threads/{thread}/quizzes/{first['run_id']}"
     answers = [{"question_id": each["id"], "given": each["answer"]} for each in questions]

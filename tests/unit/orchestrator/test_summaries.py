@@ -11,7 +11,7 @@ from services.orchestrator.answering.generation import Generator
 from services.orchestrator.log.events import AgentChosen, Answer, Evidence, RunMode, RunStatus, SupportStatus, Thinking
 from services.orchestrator.log.journal import Journal
 from services.orchestrator.models import RunRecord, RunRequest
-from services.orchestrator.summaries.sections import sections_of
+from services.orchestrator.summaries.sections import inner_sections, sections_of
 from services.orchestrator.summaries.wishes import Length, read_wishes
 from tests.unit.orchestrator.cutting import AT, KEY, DyingLog, cut_and_continued, cuts, told, worked
 from tests.unit.orchestrator.fakes import FakeLibrary, FakeScorer
@@ -151,3 +151,18 @@ async def test_progress_is_told_for_each_section() -> None:
     said = [each.payload.text for each in events if isinstance(each.payload, Thinking)]
     assert "Read section 2 of 3: Station 2" in said
     assert any(isinstance(each.payload, AgentChosen) for each in events)
+
+
+def test_passage_is_cut_where_a_heading_stands_within() -> None:
+    said = "Water flows through the valley of this station for most of the year."
+    passages = [
+        Evidence(1, "c1", "d", "n", f"One\n\n{said}\n\nTwo\n\n{said}"),
+        Evidence(2, "c2", "d", "n", f"{said}\n\nThree\n\n{said}"),
+    ]
+    groups = inner_sections(passages)
+    assert [[(each.passage.number, each.text[:5]) for each in group] for group in groups] == [
+        [(1, "One\n\n")],
+        [(1, "Two\n\n"), (2, "Water")],
+        [(2, "Three")],
+    ]
+    assert all(each.passage.text[each.start :].startswith(each.text) for group in groups for each in group)
