@@ -95,7 +95,9 @@ def test_fields_of_a_schema_are_rows_with_citations_and_the_run_is_read_again(ap
     path = f"/v1/collections/{collection}/extract"
     events = list(api.events("POST", path, {"schema": schema}))
     assert any("teams.csv (2 of 2)" in each.data.get("text", "") for each in events if each.kind == "thinking")
-    table = made(api.get(f"/v1/runs/{events[0].data['run_id']}")["answer"])
+    assert events[-1].kind == "done"
+    (answer,) = [each.data for each in api.replay(events[0].data["run_id"]) if each.kind == "answer"]
+    table = made(answer)
     rows = table["body"]["rows"]
     assert (rows[0], rows[1], len(rows)) == (["ducks.md", None, None], ["teams.csv", "Team A", 60], 27)
     assert table["cited"]["/rows/1/2"] == "60"
