@@ -1,6 +1,7 @@
 """Asks the agents that read whole documents: summaries of long ones with the time that they take, and fields out of invoices and
 tables that are known."""
 
+import re
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping
@@ -83,8 +84,8 @@ def _summarised(name: str, answer: Json, indexed_s: float, seconds: float) -> Su
         tenth = made.PAGES // 10
         cited = {(each["page"] - 1) // tenth for each in citations if each["page"]}
         return Summarised(f"PDF of {made.PAGES} pages", indexed_s, seconds, 10, len(cited), len(citations))
-    headings = {each["heading_path"][-1] for each in citations if each["heading_path"]}
-    stations = {each for each in headings if each.startswith("Station")}
+    quotes = " ".join(each["text"][each["quote_start"] : each["quote_end"]] for each in citations)
+    stations = set(re.findall(r"station (\w+ \d+)", quotes))
     return Summarised(f"{made.SECTIONS} sections", indexed_s, seconds, made.SECTIONS, len(stations), len(citations))
 
 

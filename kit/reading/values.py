@@ -145,6 +145,8 @@ def _in_rows(passage: P) -> Iterator[Labelled[P]]:
     at = 0
     for line in passage.text.split("\n"):
         cells = _cells(line, at)
+        if not cells and is_row(line.strip()) and len(named := list(_named_cells(line, at, passage))) == 2:
+            yield Labelled(named[0].text, named[1].text, passage, named[1].start, named[1].end)
         at += len(line) + 1
         if len(cells) == 2:
             (label, _, _), (text, start, end) = cells

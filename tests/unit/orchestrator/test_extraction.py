@@ -197,3 +197,10 @@ async def test_table_of_hundreds_of_documents_comes_in_parts_and_says_where_it_e
         "of 500 documents are in it." in each.payload.text for each in events if isinstance(each.payload, Thinking)
     )
     assert max(event_to_proto(each).ByteSize() for each in events) < 1_000_000
+
+
+def test_table_of_two_columns_has_labels_and_values() -> None:
+    page = Evidence(1, "c", "d", "n", "Item: Invoice No.; Entry: R-17\nItem: Total; Entry: 90.50 EUR")
+    found = find_value(Field("total", "number"), labelled_values([page]))
+    assert found is not None
+    assert (found.value, page.text[found.start : found.end]) == (90.5, "90.50 EUR")
