@@ -108,7 +108,7 @@ def _invoice(number: int) -> tuple[bytes, Mapping[str, Any]]:
     lines.insert(2, ("Customer", "Umbrella Ltd"))
     layouts: Sequence[str] = [
         "\n\n".join(f"{label}: {value}" for label, value in lines),
-        _table(("Item", "Entry"), *lines),
+        _table(("Item", "Entry"), *((label, str(value)) for label, value in lines)),
         _table([label for label, _ in lines], [str(value) for _, value in lines]),
         "Thank you for your order.   " + "; ".join(f"{label}: {value}" for label, value in lines),
     ]
