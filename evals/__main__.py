@@ -24,6 +24,7 @@ from evals.modes import DEFAULT, parse_mode, standard_modes
 from evals.options import parse_options
 from evals.report import Circumstances, render
 from evals.saving import PAGE, save
+from evals.sql import __main__ as sql
 from evals.system import running_system
 
 UNDER_THRESHOLD, FAILED, INTERRUPTED = 1, 2, 130
@@ -33,6 +34,7 @@ _OTHERS = {
     "claims": claims.main,
     "conflicts": conflicts.main,
     "memory": memory.main,
+    "sql": sql.main,
 }
 """What else is measured, by the first word."""
 

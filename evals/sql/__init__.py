@@ -1,0 +1,1 @@
+"""Whether questions to databases are answered with the right rows."""
