@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from evals.errors import EvaluationError
-from services.tools.sql.rendering import plain
 
 DATABASES = ("chinook", "northwind")
 
@@ -50,7 +49,11 @@ def _of(name: str, path: Path) -> list[DatabaseQuestion]:
                 name,
                 text.removeprefix("-- "),
                 sql,
-                [[plain(cell) for cell in row] for row in connection.execute(sql)],
+                [[_text(cell) for cell in row] for row in connection.execute(sql)],
             )
             for text, sql in zip(lines[::2], lines[1::2], strict=True)
         ]
+
+
+def _text(cell: object) -> str:
+    return "NULL" if cell is None else " ".join(str(cell).split())

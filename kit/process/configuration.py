@@ -54,6 +54,8 @@ def _line(variable: str, name: str, problem: Any, settings_class: type[BaseSetti
         return f"{variable} is not valid: {expectation(problem)}"
     if _is_secret(field.annotation):  # pydantic counts a secret's characters as items
         return f"{variable} is not valid: {re.sub('items?', 'characters', expectation(problem))}"
+    if isinstance(problem["input"], dict):  # a secret may stand in a field where it does not belong
+        return f"{variable} is not valid: {expectation(problem)}"
     return f"{variable}={_value(problem['input'])} is not valid: {expectation(problem)}"
 
 
