@@ -30,7 +30,7 @@ def test_call_waits_for_a_person_and_its_run_goes_on_after_the_decision(
     port = model_system.port
     assert asked["id"] in groundwork(port, "approvals").stdout
     denied = groundwork(port, "approvals", "deny", asked["id"])
-    assert "rag_forget waits for a decision" in denied.stderr
+    assert "delete a document waits for a decision" in denied.stderr
     followed = groundwork(port, "runs", "follow", waiting["run_id"])
     assert "Nothing was removed." in followed.stdout
     assert "delete a document: denied by" in followed.stderr

@@ -9,6 +9,7 @@ from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from groundwork.common.v1 import common_pb2
 from groundwork.ingest.v1 import ingest_pb2, ingest_pb2_grpc
@@ -235,7 +236,7 @@ async def _answered_run(world: World) -> str:
 async def _fact(world: World) -> str:
     """What Ann has said of herself. She says two things, so that there are two pages."""
     request = memory_pb2.LearnTurnRequest(
-        run_id=world.things.ids["run"],
+        run_id=uuid4().hex,  # of a turn of its own: what the run above said is learnt from in the background
         thread_id=world.things.ids["thread"],
         text=f"My name is {SECRET}. I live in {SECRET}.",
     )
