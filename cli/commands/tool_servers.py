@@ -43,7 +43,7 @@ def add(
             help="Name of a header that it is sent, such as Authorization. Its value is a secret: you are asked for it."
         ),
     ] = None,
-    no_headers: Annotated[bool, typer.Option("--no-headers", help="Send it no headers any more.")] = False,
+    no_headers: Annotated[bool, typer.Option("--no-headers", help="Remove the headers that are sent to it.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Add a server for your tenant, or change it. Its tools are offered once they are approved.

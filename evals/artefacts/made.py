@@ -61,7 +61,7 @@ _PLACES = [
 
 
 def sectioned() -> bytes:
-    """A report as Markdown: so many sections, each of which speaks of a place of its own."""
+    """A report as Markdown. Each section is about another place."""
     dice = random.Random(60)
     parts = ["# Report on the works"]
     for number in range(1, SECTIONS + 1):

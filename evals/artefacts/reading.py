@@ -134,7 +134,7 @@ async def _asked(gateway: Gateway, collection: str, schema: Mapping[str, Any], d
 
 
 def _compared(what: str, wanted: Counter[tuple[str, str, str]], answer: Json, *, by: int) -> Extracted:
-    """Values by the cell that names their row: that of the column `by`."""
+    """Compares values row by row. The cell in column `by` names the row."""
     found: Counter[tuple[str, str, str]] = Counter()
     cited = 0
     for table in (each for each in answer["artefacts"] if each["kind"] == "table"):

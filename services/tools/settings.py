@@ -162,7 +162,7 @@ class ToolsSettings(MessageStoreSettings, LocalUserSettings, KeyedServiceSetting
     """Web sites, comma-separated, that `web_fetch` and `crawl_website` may read: `*` for all public ones, `docs.example.com`,
     `*.example.org` for all below, with a port where it is not 80 or 443. Empty: the two are not offered."""
     tools_web_user_agent: Annotated[str, StringConstraints(pattern=_USER_AGENT)] = "groundwork"
-    """How web sites are told who reads them, and the name that is looked up in their robots.txt. Best with an address where you can
+    """The User-Agent that web sites are sent, and the name whose rules in their robots.txt are obeyed. Add an address where you can
     be reached: `groundwork (+https://example.com/bot)`."""
     tools_web_robots: bool = True
     """Whether pages that a site's robots.txt closes to programs are left alone. Switch it off only for sites of your own."""
