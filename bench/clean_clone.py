@@ -11,8 +11,9 @@ from pathlib import Path
 import httpx
 
 from bench.report import Figure, Part
-from evals.system import HTTP_TIMEOUT_S, free_port, stop, system_environment, wait_until_ready
+from evals.system import HTTP_TIMEOUT_S, stop, system_environment, wait_until_ready
 from evals.tables import Table
+from kit.testing.harness import free_port
 
 TARGET_S = 240.0
 _QUESTION = "Where does Groundwork keep its data?"

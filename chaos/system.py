@@ -18,7 +18,8 @@ from typing import Any
 import httpx
 import psutil
 
-from evals.system import free_port, stop, system_environment, wait_until_ready
+from evals.system import stop, system_environment, wait_until_ready
+from kit.testing.harness import free_port
 
 _DISK_BYTES = 1024**3
 """Of the small disk that can be filled: a campaign writes some 100 MB."""

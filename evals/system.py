@@ -4,7 +4,6 @@ import contextlib
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -25,6 +24,7 @@ from kit.access.keys import KeySource, parse_signing_key
 from kit.access.principal import ADMIN, Principal, use_principal
 from kit.access.tokens import TokenSigner
 from kit.rpc.channel import Channel, open_channel
+from kit.testing.harness import free_port
 
 READY_TIMEOUT_S = 120.0
 STOP_TIMEOUT_S = 30.0
@@ -135,10 +135,3 @@ def stop(process: subprocess.Popen[bytes]) -> None:
     except subprocess.TimeoutExpired:
         send(process.pid, signal.SIGKILL)
         process.wait()
-
-
-def free_port() -> int:
-    """A port that was free a moment ago."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

@@ -1,13 +1,18 @@
 """Runs servicers and whole services inside a test, on real sockets of the loopback."""
 
 import asyncio
+import fcntl
 import functools
 import json
-import random
+import mmap
+import os
 import socket
+import struct
+import tempfile
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import grpc
@@ -31,6 +36,12 @@ TEST_PRINCIPAL = Principal("local", "tester", USER_SCOPES)
 ROOMS = ("ingest", "jobs", "memory", "orchestrator", "reranker", "retriever", "store", "tools")
 _READY_TIMEOUT_S = 120.0
 """On a machine that is busy with other work."""
+_PORTS = range(10_000, 18_000)
+"""Below those that systems take for outgoing connections and port 0, and below those that standalone chooses for its services."""
+_PLACE = struct.Struct("q")
+_COUNTER = os.open(Path(tempfile.gettempdir(), f"groundwork-test-ports-{os.getuid()}"), os.O_RDWR | os.O_CREAT, 0o600)
+"""Holds the place of the next port, for all processes of this user; mapped, because no test may read a file in the event loop."""
+os.ftruncate(_COUNTER, _PLACE.size)
 
 
 def signing_key_text() -> str:
@@ -60,21 +71,25 @@ def _key() -> Jwk:
 
 
 def free_port() -> int:
-    """A port that was free a moment ago."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """A port of the loopback for a server that must know it before it binds it, or that binds it again."""
+    return free_ports(1)[0]
 
 
 def free_ports(count: int) -> list[int]:
-    """Different ports that were free a moment ago, below those that systems take for outgoing connections: one that is left for a
-    while, because its server is restarted, is not taken by a stranger's."""
+    """Different ports on which nobody listens. Each port is handed out once in this machine's whole round of `_PORTS`, to whichever
+    process asks: no other test gets it, and no outgoing connection, while its server has yet to start or is restarted."""
     chosen: list[int] = []
-    while len(chosen) < count:
-        port = random.randrange(10_000, 32_000)  # noqa: S311 - keeps no secret
-        with socket.socket() as probe, suppress(OSError):
-            probe.bind(("127.0.0.1", port))
-            chosen += [port] if port not in chosen else []
+    fcntl.lockf(_COUNTER, fcntl.LOCK_EX)
+    with mmap.mmap(_COUNTER, _PLACE.size) as counter:
+        (place,) = _PLACE.unpack(counter[:])
+        while len(chosen) < count:
+            port = _PORTS[place % len(_PORTS)]
+            place += 1
+            with socket.socket() as probe, suppress(OSError):
+                probe.bind(("127.0.0.1", port))
+                chosen.append(port)
+        counter[:] = _PLACE.pack(place)
+    fcntl.lockf(_COUNTER, fcntl.LOCK_UN)
     return chosen
 
 

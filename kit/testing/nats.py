@@ -1,16 +1,16 @@
 """A real nats-server for tests: its own port, its own store, gone with the test."""
 
 import asyncio
-import re
 import shutil
 import sysconfig
 import tempfile
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
-_READY = re.compile(rb"Listening for client connections on (\S+):(\d+)")
+from kit.testing.harness import free_port
+
 _START_TIMEOUT_S = 120.0
 
 
@@ -30,7 +30,7 @@ class NatsServer:
 
     store: Path
     configuration: str = ""
-    port: int = -1
+    port: int = field(default_factory=free_port)
     process: asyncio.subprocess.Process | None = None
     _reading: "asyncio.Task[None] | None" = None
 
@@ -49,8 +49,6 @@ class NatsServer:
         assert self.process.stderr is not None
         async with asyncio.timeout(_START_TIMEOUT_S):
             while line := await self.process.stderr.readline():
-                if match := _READY.search(line):
-                    self.port = int(match[2])
                 if b"Server is ready" in line:
                     # Whoever writes into a full pipe stands still.
                     self._reading = asyncio.create_task(_read_to_the_end(self.process.stderr))

@@ -1,4 +1,4 @@
-"""The second try of system tests: with a real make, and real tests that pass at their first, their second or no try."""
+"""The second try of tests: with a real make, and real tests that pass at their first, their second or no try."""
 
 import subprocess
 import sys
@@ -10,7 +10,10 @@ import pytest
 from scripts.steadily import run_steadily
 
 MAKEFILE = f"""
+TEST_FOLDERS := test_all.py
 TEST_SYSTEM_FOLDERS := test_all.py
+test:
+\t{sys.executable} -m pytest -q -p no:xdist $(TEST_FOLDERS) $(ARGS)
 test-system:
 \t{sys.executable} -m pytest -q -p no:xdist $(TEST_SYSTEM_FOLDERS) $(ARGS)
 """
@@ -26,6 +29,7 @@ def test_it(name):
 """
 
 
+@pytest.mark.parametrize("suite", ["test", "test-system"])
 @pytest.mark.parametrize(
     ("names", "code", "said", "tries"),
     [
@@ -37,7 +41,13 @@ def test_it(name):
     ids=["all pass", "one is unsteady", "one fails twice", "too many are unsteady"],
 )
 def test_what_fails_is_tried_once_more_alone(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], names: list[str], code: int, said: list[str], tries: int
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    suite: str,
+    names: list[str],
+    code: int,
+    said: list[str],
+    tries: int,
 ) -> None:
     (tmp_path / "Makefile").write_text(MAKEFILE)
     (tmp_path / "test_all.py").write_text(TESTS.format(names=names))
@@ -47,7 +57,7 @@ def test_what_fails_is_tried_once_more_alone(
         runs.append(arguments)
         return subprocess.run(["make", *arguments], cwd=tmp_path, check=False, capture_output=True).returncode
 
-    assert run_steadily(make, tmp_path / "cache") == code
+    assert run_steadily(make, suite, tmp_path / "cache") == code
     printed = capsys.readouterr().out
     assert [words for words in said if words not in printed] == []
     assert len(runs) == tries
@@ -56,4 +66,4 @@ def test_what_fails_is_tried_once_more_alone(
 
 
 def test_a_suite_that_does_not_even_start_fails(tmp_path: Path) -> None:
-    assert run_steadily(lambda _: 2, tmp_path) == 2
+    assert run_steadily(lambda _: 2, "test", tmp_path) == 2
