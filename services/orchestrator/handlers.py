@@ -119,7 +119,8 @@ class OrchestratorServicer(rpc.OrchestratorServiceServicer):
         return pb.DeleteRunResponse()
 
     async def GetRun(self, request: pb.GetRunRequest, context: Any) -> pb.GetRunResponse:
-        return pb.GetRunResponse(run=_run(await self._visible(request.run_id)))
+        record = await self._runs.as_followed(current_principal(), _key(request.run_id))
+        return pb.GetRunResponse(run=_run(record))
 
     async def ListRuns(self, request: pb.ListRunsRequest, context: Any) -> pb.ListRunsResponse:
         page = await self._runs.list_visible(current_principal(), request.page.page_size, request.page.page_token)

@@ -98,10 +98,7 @@ class Journal:
     ) -> "Journal":
         """The journal of a run, continued from what is already in the log."""
         events, position = await log.read(key)
-        progress = Progress()
-        for event in events:
-            progress.apply(event)
-        return cls(key, log, progress, position, now, earlier=events, clock=clock)
+        return cls(key, log, Progress.of(events), position, now, earlier=events, clock=clock)
 
     async def reopened(self) -> "Journal":
         """The journal as the log has it now. Raises Unavailable."""

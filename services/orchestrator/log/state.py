@@ -1,7 +1,7 @@
 """How far a run has come: the fold of its log. Whoever continues the run starts from here."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
@@ -91,6 +91,14 @@ class Progress:
     """How often another worker continued the run."""
     fruitless_resumes: int = 0
     """How often the run was continued in a row without anything having come of it."""
+
+    @classmethod
+    def of(cls, events: Iterable[RunEvent]) -> "Progress":
+        """What a log says that begins with these."""
+        progress = cls()
+        for event in events:
+            progress.apply(event)
+        return progress
 
     @property
     def started(self) -> bool:

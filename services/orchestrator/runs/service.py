@@ -25,7 +25,7 @@ from services.orchestrator.errors import (
     in_flight,
     not_found,
 )
-from services.orchestrator.log.events import RunEvent, RunStatus
+from services.orchestrator.log.events import Done, RunEvent, RunStatus
 from services.orchestrator.log.journal import Journal
 from services.orchestrator.log.state import Progress
 from services.orchestrator.metrics import RESUMED_RUNS
@@ -201,6 +201,18 @@ class Runs:
         record = await self.get(key)
         if not _is_for(principal, record):
             raise not_found(key.run_id)
+        return record
+
+    async def as_followed(self, principal: Principal, key: RunKey) -> RunRecord:
+        """What `visible` finds, which has ended once its log has: who followed the run to its `done` may ask before the record is
+        stored. Raises RunNotFound, RunDamaged."""
+        record = await self.visible(principal, key)
+        if record.finished_at is not None or record.forgotten_at is not None:
+            return record
+        with suppress(Unavailable, RunNotFound, RunForgotten):
+            events, _ = await self._log.read(key)
+            if events and isinstance(events[-1].payload, Done):
+                return record.finished(events[-1].payload.status, events[-1].at, Progress.of(events).outcome)
         return record
 
     async def may_delete(self, principal: Principal, key: RunKey) -> bool:

@@ -95,6 +95,31 @@ async def test_record_tells_how_the_run_ended(start_orchestrator: Start) -> None
     assert (await orchestrator.runs.list("other", 10, "")).runs == []
 
 
+async def test_who_has_followed_a_run_to_its_end_finds_it_ended(
+    start_orchestrator: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = await start_orchestrator(), await start_orchestrator()
+    may_store = asyncio.Event()
+
+    async def finish(record: RunRecord) -> None:
+        await may_store.wait()
+        await stored(record)
+
+    store = first.runs._store
+    stored = store.finish
+    monkeypatch.setattr(store, "finish", finish)
+    key, events = await first.runs.start(ANN, QUESTION)
+    live = await collect(events)
+    assert not await _has_status(second, key, RunStatus.COMPLETED)
+    early = await second.runs.as_followed(ANN, key)
+    may_store.set()
+    await until(lambda: _has_status(second, key, RunStatus.COMPLETED))
+    late = await second.runs.as_followed(ANN, key)
+    assert (early.status, early.outcome) == (status_of(live), late.outcome)
+    assert early.outcome is not None
+    assert early.outcome.answer is not None
+
+
 async def test_runs_are_listed_newest_first_in_pages(start_orchestrator: Start) -> None:
     orchestrator = await start_orchestrator()
     keys = []
