@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from getpass import getpass
 from typing import Annotated
@@ -9,7 +10,9 @@ from typing import Annotated
 import typer
 
 from cli.client.gateway import Gateway, Json, in_path
+from cli.deleting import confirm
 from cli.display.output import Output
+from cli.display.terminal import escape
 from cli.errors import UsageError
 from cli.running import WHERE, run
 
@@ -79,14 +82,21 @@ def approve(
     reads_only: Annotated[
         bool, typer.Option("--reads-only", help="It changes nothing: no person is asked for each call.")
     ] = False,
-    digest: Annotated[str, typer.Option(help="Approve only what has this digest; otherwise what `list` shows.")] = "",
+    digest: Annotated[str, typer.Option(help="Approve what has this digest, without a question.")] = "",
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Let agents use a tool as it describes itself now."""
+    """Let agents use a tool as it describes itself. Shows what that is, and asks."""
     output = Output(as_json=as_json)
 
     async def command(gateway: Gateway) -> int:
-        read = digest or _digest(await gateway.request("GET", _PATH), server, tool)
+        read = digest
+        if not read:
+            described = _tool(await gateway.request("GET", _PATH), server, tool)
+            _tell(output, described)
+            if not yes:
+                confirm(f"Let agents use {tool} of the server {server}?", "Nothing was approved.")
+            read = described["digest"]
         path = f"{_PATH}/{in_path(server, 'server')}/tools/{in_path(tool, 'tool')}"
         changed = await gateway.request("PUT", path, json={"digest": read, "reads_only": reads_only})
         _show(output, changed, [changed])
@@ -114,11 +124,24 @@ def _change(method: str, place: str, body: Json | None, *, as_json: bool) -> Non
     run(command)
 
 
-def _digest(found: Json, server: str, tool: str) -> str:
+def _tool(found: Json, server: str, tool: str) -> Json:
     for each in (each for listed in found["servers"] if listed["name"] == server for each in listed["tools"]):
         if each["name"] == tool:
-            return str(each["digest"])
+            return dict(each)
     raise UsageError(f"server {server} has no tool {tool}. `groundwork tool-servers list` shows what there is.")
+
+
+def _tell(output: Output, tool: Json) -> None:
+    """What is to be approved, on stderr."""
+    arguments = json.dumps(tool["parameters"], ensure_ascii=False, indent=2)
+    told = [
+        ("says", tool["description"]),
+        ("arguments", arguments),
+        ("state", tool["state"]),
+        ("digest", tool["digest"]),
+    ]
+    for name, text in told:
+        output.err.print(f"[bold]{name}[/bold] {escape(text)}")
 
 
 def _show(output: Output, document: Json, servers: list[Json]) -> None:
@@ -130,5 +153,10 @@ def _show(output: Output, document: Json, servers: list[Json]) -> None:
         for server in servers
         for tool in server["tools"]
     ]
-    rows += [[server["name"], "", "", "", server["error"]] for server in servers if server["error"]]
+    rows += [[server["name"], "", "cannot be asked", "", server["error"]] for server in servers if server["error"]]
+    rows += [
+        [server["name"], "", "no tools", "", "it says that it has none"]
+        for server in servers
+        if not server["tools"] and not server["error"]
+    ]
     output.table(["server", "tool", "state", "reads only", "what it says"], rows, whole={"server", "tool"})

@@ -43,5 +43,7 @@ _SIGNS = re.compile(r"[_-]+")
 
 
 def in_words(name: str) -> str:
-    """A tool as a person calls it: in its words, or its name without signs."""
-    return TOOLS.get(name) or _SIGNS.sub(" ", name).strip()
+    """A tool as a person calls it: in its words, or its name without signs. `git__git_log` of the server `git` is "git log"."""
+    server, _, tool = name.partition("__")
+    said = tool if re.match(rf"{re.escape(server)}[_-]", tool) else name
+    return TOOLS.get(name) or _SIGNS.sub(" ", said).strip()

@@ -36,5 +36,10 @@ const TOOLS = {
   "web_search": "search the web"
 };
 
-/** A tool as a person calls it: in its words, or its name without signs. */
-export const inWords = (name) => TOOLS[name] || String(name).replaceAll(/[_-]+/g, " ").trim();
+/** A tool as a person calls it: in its words, or its name without signs. `git__git_log` of the server `git` is "git log". */
+export function inWords(name) {
+  const [server, ...rest] = String(name).split("__");
+  const tool = rest.join("__");
+  const said = ["_", "-"].some((sign) => tool.startsWith(server + sign)) ? tool : String(name);
+  return TOOLS[name] || said.replaceAll(/[_-]+/g, " ").trim();
+}

@@ -41,6 +41,23 @@ class AnswerSource(BaseModel):
     url: str = Field(description="Address of the passage.")
 
 
+class TableCell(BaseModel):
+    """A cell of a table that rests on passages."""
+
+    path: str = Field(description="Its place: `/rows/0/2` is the third column of the first row.")
+    sources: list[int] = Field(description="Numbers of the table's sources.")
+
+
+class AnswerTable(BaseModel):
+    """A table that was read out of documents."""
+
+    title: str = Field(description="For people.")
+    columns: list[str] = Field(description="Names of the columns.")
+    rows: list[list[Any]] = Field(description="Values by column; null where one is missing.")
+    cells: list[TableCell] = Field(description="Which sources carry which cells.")
+    sources: list[AnswerSource] = Field(description="The cited passages, numbered within the table.")
+
+
 class ToolAnswer(BaseModel):
     """An answer in which every claim is cited and checked."""
 
@@ -55,6 +72,7 @@ class ToolAnswer(BaseModel):
     ending: str = Field(default="", description="How a research run ended.")
     conflicts: list[dict[str, Any]] = Field(default_factory=list, description="What the sources disagree about.")
     coverage: dict[str, Any] | None = Field(default=None, description="What the evidence covers. Of a research run.")
+    tables: list[AnswerTable] = Field(default_factory=list, description="What `extract` has read.")
     error: str | None = Field(default=None, description="Why there is no answer.")
 
 

@@ -1,4 +1,4 @@
-"""The MCP tools that answer: ask, research with its progress, and a run's result later."""
+"""The MCP tools that answer: ask, research and extract with their progress, and a run's result later."""
 
 import asyncio
 import json
@@ -19,7 +19,7 @@ from kit.vocabulary.run_fold import RUNNING, WAITING, RunFold
 from services.gateway.mcp.caller import CallersApi, part, request_of
 from services.gateway.mcp.document_tools import READS, Collections
 from services.gateway.mcp.own_api import Asked, Refused, RunUpdate
-from services.gateway.mcp.results import AnswerSource, ToolAnswer
+from services.gateway.mcp.results import AnswerSource, AnswerTable, TableCell, ToolAnswer
 from services.gateway.models import Json
 
 _log = structlog.get_logger()
@@ -33,6 +33,7 @@ RUN_ID_META = "groundwork/run_id"
 
 Question = Annotated[str, Field(min_length=1, max_length=8000, description="The question, in plain words.")]
 Documents = Annotated[list[str] | None, Field(description="Only these documents, by id; all when left out.")]
+Background = Annotated[bool, Field(description="Whether to return at once with the `run_id`, for `research_result`.")]
 
 
 class RunTools:
@@ -49,6 +50,7 @@ class RunTools:
         """Adds the tools to the server."""
         server.add_tool(self.ask, annotations=_STARTS_RUN)
         server.add_tool(self.research, annotations=_STARTS_RUN)
+        server.add_tool(self.extract, annotations=_STARTS_RUN)
         server.add_tool(self.research_result, annotations=READS)
         server.add_tool(self.cancel_research, annotations=_STOPS_RUN)
 
@@ -85,9 +87,7 @@ class RunTools:
             Field(description="Rounds of searches: one, up to two, up to four."),
         ] = "auto",
         report: Annotated[bool, Field(description="Whether to write a report with sections.")] = False,
-        background: Annotated[
-            bool, Field(description="Whether to return at once with the `run_id`, for `research_result`.")
-        ] = False,
+        background: Background = False,
     ) -> ToolAnswer:
         """Researches a question that may take several searches: plans, searches in rounds, measures what is covered, and says what
         is missing. Takes up to some minutes and tells its progress."""
@@ -101,12 +101,33 @@ class RunTools:
         }
         return await self._follow(context, "/v1/agent", body, background=background)
 
+    async def extract(
+        self,
+        schema: Annotated[
+            dict[str, Any],
+            Field(
+                description="JSON Schema of an object: its simple properties are the fields, at most 40, as "
+                '{"type": "object", "properties": {"total": {"type": "number", "description": "Sum to be paid"}}}.'
+            ),
+        ],
+        context: Context[Any, Any],
+        collection_id: Annotated[str, Field(description="The collection; `default` is the user's own.")] = "default",
+        document_ids: Documents = None,
+        background: Background = False,
+    ) -> ToolAnswer:
+        """Reads fields out of documents into `tables`: a row for each document, or for each row of a table in it, with a citation
+        for each value. A value that is missing is null. Takes up to some minutes and tells its progress."""
+        body = {"schema": schema, "document_ids": document_ids or []}
+        return await self._follow(
+            context, f"/v1/collections/{part(collection_id)}/extract", body, background=background
+        )
+
     async def research_result(
         self,
         run_id: Annotated[str, Field(description="The `run_id` of an earlier answer.")],
         context: Context[Any, Any],
     ) -> ToolAnswer:
-        """Returns what came of a run of `research` or `ask`, or that it goes on."""
+        """Returns what came of a run of `research`, `extract` or `ask`, or that it goes on."""
         try:
             return await self.result_of(request_of(context), part(run_id))
         except Refused as refused:
@@ -194,7 +215,17 @@ class RunTools:
             ending=result.get("ending") or "",
             conflicts=result.get("conflicts") or [],
             coverage=result.get("coverage"),
+            tables=[self._table(client, each) for each in result.get("artefacts") or () if each["kind"] == "table"],
             error=error["message"] if error else None,
+        )
+
+    def _table(self, client: Request, artefact: Json) -> AnswerTable:
+        return AnswerTable(
+            title=artefact["title"],
+            columns=artefact["body"]["columns"],
+            rows=artefact["body"]["rows"],
+            cells=[TableCell(path=each["path"], sources=each["citations"]) for each in artefact["items"]],
+            sources=[self._source(client, each) for each in artefact["citations"]],
         )
 
     def _source(self, client: Request, citation: Json) -> AnswerSource:

@@ -10,6 +10,7 @@ from typing import Any
 
 import httpx
 import pytest
+from groundwork.orchestrator.v1 import orchestrator_pb2 as run_pb
 from mcp import Client, ClientSession, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
@@ -17,9 +18,9 @@ from mcp_types import TextContent
 
 from services.gateway.mcp.resuming import Place
 from tests.service.gateway.conftest import Live, Settings, World, over_http
-from tests.service.gateway.fakes import RUN_ID, document
+from tests.service.gateway.fakes import RUN_ID, document, event
 
-READING = {"search", "fetch", "ask", "research", "research_result", "list_collections", "list_documents"}
+READING = {"search", "fetch", "ask", "research", "extract", "research_result", "list_collections", "list_documents"}
 WRITING = {"upload_document", "cancel_research"}
 
 
@@ -140,6 +141,31 @@ async def test_research_in_the_background_answers_with_the_run(live: Live, world
         stopped = await client.call_tool("cancel_research", {"run_id": RUN_ID})
         assert not stopped.is_error
         assert world.orchestrator.cancelled == [RUN_ID]
+
+
+async def test_extract_answers_with_a_table_and_where_each_value_stands(live: Live, world: World) -> None:
+    body = {"columns": ["document", "total"], "rows": [["a.pdf", 90.5]]}
+    table = run_pb.Artefact(artefact_id="rows", kind="table", title="Extracted fields")
+    table.body.update(body)
+    table.items.add(path="/rows/0/1", citations=[1])
+    table.citations.add(number=1, document_id="d0000001", document_name="a.pdf", chunk_id="c1", text="Total 90.50")
+    world.orchestrator.log[-1:-1] = [event(8, artefact=table)]
+    world.orchestrator.log[-1].seq = 9
+    schema = {"type": "object", "properties": {"total": {"type": "number"}}}
+    async with live() as http, connected(http) as client:
+        result = await client.call_tool("extract", {"schema": schema, "collection_id": "contracts"})
+        assert (await client.call_tool("extract", {"schema": {"type": "object"}})).is_error
+    assert result.structured_content is not None
+    (read,) = result.structured_content["tables"]
+    assert {name: read[name] for name in body} == body
+    assert read["cells"] == [{"path": "/rows/0/1", "sources": [1]}]
+    assert read["sources"][0]["id"] == "c1"
+    (asked,) = world.orchestrator.requests
+    assert (asked.agent, list(asked.collection_ids), json.loads(asked.question)) == (
+        "extraction",
+        ["contracts"],
+        schema,
+    )
 
 
 async def test_command_serves_the_same_over_standard_input(live: Live) -> None:
