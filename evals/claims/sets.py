@@ -8,7 +8,11 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from evals.claims.written import read_written
 from evals.errors import EvaluationError
+
+_FRESH = Path(__file__).parents[1] / "data" / "claims"
+"""Of this repository. Nothing is ever fitted on it."""
 
 
 @dataclass(frozen=True)
@@ -86,6 +90,24 @@ def _halueval(folder: Path) -> Iterator[LabelledClaim]:
                     yield LabelledClaim(row[field], knowledge, "", is_true, field, question=row["question"])
 
 
+def _fresh(_: Path) -> Iterator[LabelledClaim]:
+    for passage in read_written(_FRESH):
+        for claim in passage.claims:
+            own = passage.language
+            language = own if claim.language == own else f"{own}>{claim.language}"
+            yield LabelledClaim(claim.text, passage.text, passage.heading, claim.is_true, claim.kind, language)
+
+
+def _rgb(folder: Path) -> Iterator[LabelledClaim]:
+    """The right and a wrong answer to each question, over a passage that has the right one."""
+    for row in _rows(folder / "qa_rgb_conflict/en_fact.jsonl"):
+        right = row["answer"][0] if isinstance(row["answer"], list) else [row["answer"]]  # a list: ways to write a date
+        told = [(answer, each) for answer in right for each in row["positive"] if answer.lower() in each.lower()]
+        for answer, passage in told[:1]:
+            yield LabelledClaim(answer, passage, "", True, "right answer", question=row["query"])
+            yield LabelledClaim(row["fakeanswer"], passage, "", False, "wrong answer", question=row["query"])
+
+
 def is_fitted_on(knowledge: str) -> bool:
     """Whether a passage of HaluEval belongs to the half that judges may be fitted on."""
     return sha256(knowledge.encode()).digest()[0] % 2 == 0
@@ -97,9 +119,11 @@ def _rows(path: Path) -> Iterator[dict[str, Any]]:
             yield json.loads(line)
 
 
-_LOADERS: Mapping[str, tuple[str, Callable[[Path], Iterator[LabelledClaim]]]] = {
+_LOADERS: Mapping[str, tuple[str | Path, Callable[[Path], Iterator[LabelledClaim]]]] = {
+    "fresh": (_FRESH, _fresh),
     "written": ("claims_written/claims.jsonl", _written),
     "scifact": ("ir_scifact/claims.jsonl", _scifact),
     "sick": ("nli_small/SICK_test_annotated.txt.gz", _sick),
+    "rgb": ("qa_rgb_conflict/en_fact.jsonl", _rgb),
     "halueval": ("halluc_halueval/qa_one-turn_data.jsonl.gz", _halueval),
 }

@@ -97,6 +97,8 @@ class RunFold:
             self.artefacts |= {each["artefact_id"]: each for each in own.get("artefacts") or []}
         else:
             self.text = self.text[: own["offset"]] + own["text"]
+            if own["offset"] == 0 and self.verification and "support_status" not in self.verification:
+                self.verification = None  # it was on what another text said
 
     def _take_judgement(self, kind: str, own: Json) -> None:
         match kind:

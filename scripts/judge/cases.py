@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from evals.claims.sets import is_fitted_on
+from evals.claims.written import WrittenClaim, WrittenPassage, read_written
 from scripts.judge.captions import general, passive, trimmed
 from scripts.judge.changes import change, combined, shortened
 from scripts.judge.rows import row_claims
-from scripts.judge.written import WrittenClaim, WrittenPassage, read_written
 
 _IDEOGRAPHS = re.compile("[\u3400-\u9fff]")
 _LONGEST_PASSAGE, _LONGEST_CLAIM = 1500, 700
@@ -23,6 +23,7 @@ _RESPONSES, _LISTS, _PAIRS, _CAPTIONS = 250, 170, 1500, 500
 _OF_ANOTHER, _COMPARED = 4, 80
 OWN = "own:"
 """Begins the group of claims that were written for the judge."""
+WRITTEN = Path(__file__).with_name("written")
 _Any = TypeVar("_Any")
 _Passages = Sequence[tuple[str, str, str]]
 """Group, heading and text of each."""
@@ -50,7 +51,7 @@ def make_cases(folder: Path) -> list[Case]:
 def written_cases() -> list[Case]:
     """The claims that were written for the judge, without what is made of them."""
     return [
-        _case_of(passage, claim, f"{OWN}{passage.text[:60]}") for passage in read_written() for claim in passage.claims
+        _case_of(passage, claim, f"{OWN}{passage.text[:60]}") for passage in read_written(WRITTEN) for claim in passage.claims
     ]
 
 
@@ -78,7 +79,7 @@ class _Maker:
 
     def written(self) -> Iterator[Case]:
         """The claims that were written, and changes of the sentences that they are about."""
-        passages = read_written()
+        passages = read_written(WRITTEN)
         for passage in passages:
             group = f"{OWN}{passage.text[:60]}"
             yield from (_case_of(passage, claim, group) for claim in passage.claims)

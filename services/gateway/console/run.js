@@ -20,7 +20,7 @@ export function addEvent(run, { event, data }) {
   if (!["approval", "input"].includes(event)) Object.assign(run, { status: "running", parked: null });
   const take = {
     run: () => (run.thread_id = own.thread_id ?? null),
-    token: () => (run.answer = applyToken(run.answer, own)),
+    token: () => write(run, own),
     thinking: () => note(run, own.degraded ? [own.degraded] : []),
     retrieval: () => note(run, own.degraded ?? []),
     tool: () => run.tool_calls.push({ ...own, ...UNANSWERED }),
@@ -55,6 +55,11 @@ function ask(run, own) {
   const others = run.approvals.filter((each) => each.id !== own.approval_id);
   const asked = { ...own, run_id: run.run_id, id: own.approval_id };
   run.approvals = own.decision === "pending" ? [...others, asked] : others;
+}
+
+function write(run, own) {
+  run.answer = applyToken(run.answer, own);
+  if (own.offset === 0 && run.verification && !("support_status" in run.verification)) run.verification = null; // it was on what another text said
 }
 
 // While the answer is written there are only verdicts on its first claims, each with its index.

@@ -228,11 +228,11 @@ class Drafter:
         await screen.settle(draft.text)
         return draft
 
-    async def judge(self, text: str, question: Question, journal: Journal) -> Draft:
+    async def judge(self, text: str, question: Question, journal: Journal, checking: Checking | None = None) -> Draft:
         """A text that a model has written with the evidence before it, judged. When it cites passages and none of them carries
-        anything of it, the documents are quoted instead, if they answer the question."""
+        anything of it, the documents are quoted instead, if they answer the question. `checking` may have judged parts of it."""
         screen = Screen(journal)
-        draft = _drafted(await question.checking(journal).check(text))
+        draft = _drafted(await (checking or question.checking(journal)).check(text))
         is_judged = draft.verification is not None and not draft.is_about_actions
         if cited_numbers(text) and is_judged and not draft.carries_something:
             quoted = await self._extract(question, journal, screen)

@@ -1,6 +1,7 @@
 """Answers that a model gives with tools."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Literal
@@ -15,6 +16,7 @@ from services.orchestrator.answering.drafting import (
 from services.orchestrator.log.events import (
     Answer,
     Budgets,
+    Evidence,
     SupportStatus,
 )
 from services.orchestrator.log.screen import Screen
@@ -35,6 +37,7 @@ from services.orchestrator.toolloop.loop import (
     LoopTask,
     ToolLoop,
 )
+from services.orchestrator.verification.checking import Checking
 from services.orchestrator.without_model.intents import Route, read_intent
 
 _OUT_OF_TIME = ("wall_clock", "LLM_TIMEOUT")
@@ -80,6 +83,29 @@ class ChatLimits:
         )
 
 
+class _LiveCheck:
+    """The check of what the loop writes, which begins while it is written. It begins anew when tools have brought passages."""
+
+    def __init__(self, begin: Callable[[Sequence[Evidence]], Checking]) -> None:
+        self._begin = begin
+        self._evidence: Sequence[Evidence] = ()
+        self._checking = begin(())
+
+    def of(self, evidence: Sequence[Evidence]) -> Checking:
+        """The check against these passages."""
+        if list(evidence) != list(self._evidence):
+            self._evidence, self._checking = evidence, self._begin(evidence)
+        return self._checking
+
+    def hear(self, text: str) -> None:
+        """The answer reads `text` so far."""
+        self._checking.hear(text)
+
+    def listening(self, evidence: Sequence[Evidence]) -> AbstractAsyncContextManager[None]:
+        """Within it the finished sentences of what is heard are judged."""
+        return self.of(evidence).listening()
+
+
 class ToolAnswers:
     """Answers questions by the tool loop."""
 
@@ -114,6 +140,7 @@ class ToolAnswers:
         Raises ToolsNotSupported, NoFirstWord; Parked when a call waits for a person.
         """
         run, record = asked.run, asked.record
+        check = _LiveCheck(partial(self._checking, asked))
         task = LoopTask(
             question=asked.question,
             messages=tool_messages(asked.question, asked.history, prompt),
@@ -125,18 +152,22 @@ class ToolAnswers:
             withheld=[*toolbox.withheld, *toolbox.left_out],
             tool_choice=self._first_choice(asked.question),
             note=partial(forgotten_documents, run, record, self._sources),
+            listening=check.listening,
         )
         loop = ToolLoop(self._model, self._tools, self._drafter, self._loop_limits(run, record), held=self._held)
-        result = await loop.run(run, task, Screen(run.journal))
+        result = await loop.run(run, task, Screen(run.journal, check.hear))
         if result.end is LoopEnd.FALLBACK:
             return await self._fallen_back(run, result)
         if not result.evidence and not speaks_of_actions(result.text):
             return Answer(result.text, (), None, MODEL)
-        check = self._checks.of(run, record, result.evidence)
-        question = Question(asked.question, (), result.evidence, task.answer_tokens, check=check)
-        judge = partial(self._drafter.judge, result.text, question, run.journal)
+        question = Question(asked.question, (), result.evidence, task.answer_tokens)
+        judge = partial(self._drafter.judge, result.text, question, run.journal, check.of(result.evidence))
         draft = await run.once("verify", judge, Draft, show=checked, is_last_resort=True)
         return answer_of(draft, result.evidence)
+
+    def _checking(self, asked: Asked, evidence: Sequence[Evidence]) -> Checking:
+        check = self._checks.of(asked.run, asked.record, evidence)
+        return Checking(check, asked.question, evidence, asked.run.journal)
 
     def _loop_limits(self, run: Run, record: RunRecord) -> LoopLimits:
         limits = self._limits.loop

@@ -149,10 +149,11 @@ class ForcedAnswers:
         time_s = None if left_s is None else left_s * _SHARE_OF_TIME
         numbers = range(1, len(found.evidence) + 1)
         try:
-            with self._held(), deadline.within(time_s):
-                async with asyncio.timeout(time_s):
-                    request = await self._request(run, task, found, number)
-                    completion = await completer.complete(request, numbers, [tool.name for tool in task.offered])
+            async with task.listening(found.evidence):
+                with self._held(), deadline.within(time_s):
+                    async with asyncio.timeout(time_s):
+                        request = await self._request(run, task, found, number)
+                        completion = await completer.complete(request, numbers, [tool.name for tool in task.offered])
         except (ModelUnavailable, ModelRejected, QuestionTooLong) as error:
             await completer.screen.settle("")
             return Attempt(failure=Failure.of(error))

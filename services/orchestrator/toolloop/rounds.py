@@ -150,7 +150,8 @@ class Rounds:
 
     async def _asked(self) -> Round:
         try:
-            completion = await self._completion()
+            async with self._task.listening(self.book.all):
+                completion = await self._completion()
         except (ModelUnavailable, ModelRejected, QuestionTooLong) as error:
             await self._completer.screen.settle("")
             return Round(failure=Failure.of(error))

@@ -1,6 +1,7 @@
 """What the tool loop is given and what it gives back."""
 
 from collections.abc import Awaitable, Callable, Collection, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 from enum import Enum
 
@@ -15,9 +16,16 @@ Note = Callable[[Sequence[Evidence]], Awaitable[Collection[str]]]
 """Notes that the run is about to write the text of these passages; returns the ids of documents that are forgotten, whose text must
 not be written."""
 
+Listening = Callable[[Sequence[Evidence]], AbstractAsyncContextManager[None]]
+"""Within it somebody listens to what the model writes with these passages before it."""
+
 _MOST_RESERVED = 0.25
 """Share of the wall clock: a run with little time must find some to act as well."""
 _LEAST_S = 0.05
+
+
+def _nobody_listens(_: Sequence[Evidence]) -> AbstractAsyncContextManager[None]:
+    return nullcontext()
 
 
 async def _all_may_be_written(_: Sequence[Evidence]) -> Collection[str]:
@@ -72,6 +80,7 @@ class LoopTask:
     """Of the first completion: "auto", "required", or the name of the tool that must be called."""
 
     note: Note = _all_may_be_written
+    listening: Listening = _nobody_listens
     shows_thinking: bool = False
     """Whether what a reasoning model thinks is written to the log."""
 

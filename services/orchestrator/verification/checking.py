@@ -86,7 +86,9 @@ class Checking:
     @asynccontextmanager
     async def listening(self) -> AsyncIterator[None]:
         """Within it finished sentences of what is heard are judged. A judge that takes its time is asked for several at once, and
-        for what was written meanwhile when it has answered."""
+        for what was written meanwhile when it has answered. What is written anew is listened to anew."""
+        self._latest, self._is_written = "", False
+        self._news.clear()
         if self._check.verify is Verify.OFF or not self.evidence:
             yield
             return

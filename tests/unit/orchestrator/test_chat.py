@@ -1,17 +1,21 @@
 """Mode chat against fakes: what a model does with tools, what is judged and cited, what is said of limits."""
 
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from dataclasses import replace
 from typing import cast
 
 import pytest
 
 from kit.errors import Unavailable
-from kit.llm import ModelUnavailable, ToolsRefused
+from kit.llm import Delta, ModelUnavailable, Request, TextDelta, ToolsRefused
 from kit.stores.forgetting import Source
 from services.orchestrator.errors import Parked
 from services.orchestrator.log.events import (
     Approval,
     Budgets,
+    ClaimChecked,
     EffectClass,
     Plan,
     Retrieval,
@@ -46,7 +50,7 @@ from tests.unit.orchestrator.chatting import (
 )
 from tests.unit.orchestrator.cutting import AT, KEY, now, shown_by
 from tests.unit.orchestrator.fakes import EVIDENCE, FakeTools, MemoryLog
-from tests.unit.orchestrator.toolloop.scripting import call, calls
+from tests.unit.orchestrator.toolloop.scripting import call, calls, said
 
 FIND = calls(call("search", '{"queries": ["tower"]}'))
 SUM = calls(call("math_eval", '{"expression": "6*7"}'))
@@ -73,6 +77,38 @@ async def test_answer_from_documents_is_judged_and_cites_what_tools_found() -> N
     assert [citation.document_name for citation in answer.citations] == ["tower.txt"]
     assert len(only(payloads, Verification)) == 1
     assert status_of(payloads) is RunStatus.COMPLETED
+
+
+class WaitsForVerdict(RepeatedReplies):
+    """A model that writes on once a verdict on what it has written is in the log."""
+
+    journal: Journal
+
+    async def complete(self, request: Request) -> AsyncGenerator[Delta, None]:
+        follower = self.journal.follow()
+        async with aclosing(super().complete(request)) as deltas:
+            async for delta in deltas:
+                yield delta
+                if isinstance(delta, TextDelta) and delta.text.startswith(GOOD):
+                    async for event in follower:
+                        if isinstance(event.payload, ClaimChecked):
+                            break
+
+
+async def test_claims_are_judged_while_the_answer_is_written_with_tools() -> None:
+    begun = TextDelta(f"{GOOD} It is")
+    model = WaitsForVerdict([FIND, [begun, *said(" painted every week. [1]")]])
+    chat = Chatting(model)
+    model.journal = await Journal.open(KEY, chat.log, now)
+    async with asyncio.timeout(60):
+        await chat.work(model.journal)
+    verdicts = [each.verdict for each in chat.payloads if isinstance(each, ClaimChecked)]
+    assert [(each.sentence, str(each.verdict), each.searched) for each in verdicts] == [
+        ("The tower was built in 1889 by Gustave Eiffel.", "similar_wording", False),
+        ("It is painted every week.", "not_found", False),
+        ("It is painted every week.", "not_found", True),
+    ]
+    assert answer_of(chat.payloads).text == f"{GOOD} It is painted every week."
 
 
 async def test_answer_without_evidence_is_a_plain_answer_and_no_refusal() -> None:

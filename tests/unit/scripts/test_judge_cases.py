@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from evals.claims.sets import is_fitted_on
+from evals.claims.written import read_written
 from scripts.judge.captions import general, passive, trimmed
-from scripts.judge.cases import make_cases
-from scripts.judge.written import read_written
+from scripts.judge.cases import WRITTEN, make_cases
 
 _TEXTS = [
     f"Ada{number} met Jules{number} in Lindow on {number} May 1949. They built a mill there." for number in range(12)
@@ -45,7 +45,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_every_written_passage_has_true_and_false_claims_of_its_own() -> None:
-    passages = read_written()
+    passages = read_written(WRITTEN)
     assert len(passages) > 80
     assert {each.language for each in passages} >= {"en", "de", "es", "ru", "he", "fr"}
     for passage in passages:

@@ -1,4 +1,4 @@
-"""Reads the claims that were written for the judge: the files of written/, passages with true and false claims about them.
+"""Reads claims that were written by hand: files of passages, each with true and false claims about it.
 
 A passage begins with `@ LANGUAGE | HEADING > HEADING`. Its lines follow, then claims: `+ KIND: TEXT` is true, `- KIND: TEXT` is
 false. `KIND [LANGUAGE]` names the claim's language where it is not the passage's.
@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-FOLDER = Path(__file__).with_name("written")
 _HEADER = re.compile(r"@ (?P<language>\w\w) \| (?P<heading>.*)")
 _CLAIM = re.compile(r"(?P<sign>[+-]) (?P<kind>\w+)(?: \[(?P<language>\w\w)\])?: (?P<text>.+)")
 
@@ -38,7 +37,7 @@ class WrittenPassage:
         return "\n".join(self.lines)
 
 
-def read_written(folder: Path = FOLDER) -> list[WrittenPassage]:
+def read_written(folder: Path) -> list[WrittenPassage]:
     """All passages of the folder's files. Raises ValueError at a line that belongs to no passage."""
     return [passage for path in sorted(folder.glob("*.txt")) for passage in _of_file(path)]
 
