@@ -225,7 +225,7 @@ def _judged(
         _of_sentence(judge, sentence, len(passages), verdict, Verdict.SUPPORTED if said.measured else Verdict.SIMILAR)
         for sentence, verdict in zip(claims, verdicts, strict=True)
     ]
-    return judged, _evidence(judge, judged, passages)
+    return judged, _evidence(judge, judged, passages, "supports" if said.measured else "is similar")
 
 
 def _of_sentence(
@@ -251,11 +251,14 @@ def _of_sentence(
     return _Judged(sentence, verdict, best / 2 if disagreeing else best, (), disagreeing)
 
 
-def _evidence(judge: Judge, judged: Sequence[_Judged], passages: Sequence[Passage]) -> Sequence[_Decisive]:
+def _evidence(
+    judge: Judge, judged: Sequence[_Judged], passages: Sequence[Passage], carries: str
+) -> Sequence[_Decisive]:
+    """`carries`: what a passage is said to do that speaks for a claim."""
     decisive: dict[int, _Decisive] = {}
-    for says in ("supports", "disagrees"):
+    for says in (carries, "disagrees"):
         for each in judged:
-            for number in (each.supporting if says == "supports" else each.disagreeing)[:_EVIDENCE_MAX]:
+            for number in (each.supporting if says == carries else each.disagreeing)[:_EVIDENCE_MAX]:
                 quote, _ = judge.closest(each.sentence, number)
                 decisive.setdefault(number, _Decisive(passages[number], says, quote))
     return list(decisive.values())[:_EVIDENCE_MAX]

@@ -135,6 +135,7 @@ async def test_judge_that_is_not_accurate_enough_never_says_supported(retriever:
     context = _context(retriever, models=FakeModels(is_measured=False))
     output = await verify(context, "The tower was built in 1889 by Gustave Eiffel.")
     assert output.content["verdict"] == "similar_wording"
+    assert output.content["evidence"][0]["says"] == "is similar"
     assert output.content["checked_by"] == {"name": "fake/1", "measured": False}
 
 
