@@ -42,6 +42,12 @@ def language_by_words(text: str) -> str:
     return "" if not likeliest or is_tied else likeliest[0]
 
 
+def language_of(text: str, languages: Languages) -> str:
+    """The likeliest language of the text; "" where nothing can be said."""
+    certainties = languages.certainties(" ".join(text.lower().split()))
+    return max(certainties, key=certainties.__getitem__, default="")
+
+
 class QuestionLanguages:
     """Tells the languages of questions apart: as `detector` does, with the function words of each language as evidence."""
 

@@ -51,7 +51,9 @@ def make_cases(folder: Path) -> list[Case]:
 def written_cases() -> list[Case]:
     """The claims that were written for the judge, without what is made of them."""
     return [
-        _case_of(passage, claim, f"{OWN}{passage.text[:60]}") for passage in read_written(WRITTEN) for claim in passage.claims
+        _case_of(passage, claim, f"{OWN}{passage.text[:60]}")
+        for passage in read_written(WRITTEN)
+        for claim in passage.claims
     ]
 
 

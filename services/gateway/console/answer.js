@@ -3,7 +3,7 @@
 import { Decisions } from "./approvals.js";
 import { drawArtefacts } from "./artefacts.js";
 import { mark } from "./citations.js";
-import { claimItems, judgeLine, support } from "./claims.js";
+import { claimItems, claimsTitle, judgeLine, support } from "./claims.js";
 import { drawCoverage } from "./coverage.js";
 import { byId, make, setText } from "./dom.js";
 import { drawInput } from "./input.js";
@@ -136,7 +136,7 @@ export class AnswerView {
     const { verification, method } = this.#run;
     const items = method === "extractive" ? [] : claimItems(verification);
     byId("claim-list").replaceChildren(...items);
-    setText(byId("claims-title"), `${items.length} claim${items.length === 1 ? "" : "s"} checked`);
+    setText(byId("claims-title"), claimsTitle(items));
     setText(byId("judge"), judgeLine(verification));
     byId("claims").hidden = !items.length;
   }

@@ -58,6 +58,11 @@ export function claimItems(verification) {
   });
 }
 
+/** Of the list of claims. It says no more than the verdicts: not every judge may say that a claim is checked. */
+export function claimsTitle(items) {
+  return `${items.length} ${items.length === 1 ? "claim compared with its sources" : "claims compared with their sources"}`;
+}
+
 function verdictOf({ verdict, is_action: isAction }) {
   if (isAction && verdict === "contradicted") return ["insufficient", DID_NOT_HAPPEN];
   if (isAction && verdict === "not_found") return ["insufficient", UNKNOWN_ACTION];

@@ -5,7 +5,7 @@ import { mark } from "./citations.js";
 import { byId, make } from "./dom.js";
 import { Problem, call } from "./sse.js";
 import { pieces } from "./text.js";
-import { claimItems, judgeLine, support } from "./claims.js";
+import { claimItems, claimsTitle, judgeLine, support } from "./claims.js";
 import { confidence } from "./verdicts.js";
 
 const THREAD_KEY = "groundwork.thread";
@@ -110,7 +110,6 @@ function line(message, thread) {
 }
 
 function claimsOf(verification, items) {
-  const title = `${items.length} claim${items.length === 1 ? "" : "s"} checked`;
   const judge = make("p", { className: "hint" }, judgeLine(verification));
-  return make("details", { dataset: { testid: "message-claims" }, attributes: { dir: "ltr" } }, make("summary", {}, title), make("ol", {}, ...items), judge);
+  return make("details", { dataset: { testid: "message-claims" }, attributes: { dir: "ltr" } }, make("summary", {}, claimsTitle(items)), make("ol", {}, ...items), judge);
 }

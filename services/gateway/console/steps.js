@@ -50,7 +50,7 @@ export class StepTrace {
       tool_result: () => this.#result(data),
       approval: () => this.#approval(data),
       input: () => this.#note(data.state === "pending" ? data.question : data.text ? `You: ${data.text}` : "Nobody answered in time"),
-      verification: () => this.#note(`Checked ${data.sentences.length} sentence${data.sentences.length === 1 ? "" : "s"}`),
+      verification: () => this.#note(`Compared ${data.sentences.length} sentence${data.sentences.length === 1 ? "" : "s"} with the sources`),
       usage: () => this.#usage(data),
       done: () => this.#done(),
     }[event];

@@ -8,7 +8,7 @@ from typing import Any
 
 from kit.errors import GroundworkError
 from kit.language.anaphora import starts_with_anaphor
-from kit.language.question_language import Languages
+from kit.language.question_language import Languages, language_of
 from kit.language.terms import tokens
 from kit.llm import FinishReason, Meter, Operation, Restart
 from services.orchestrator import without_model as extractive
@@ -235,10 +235,7 @@ class Drafter:
         draft = _drafted(await (checking or question.checking(journal)).check(text))
         is_judged = draft.verification is not None and not draft.is_about_actions
         if cited_numbers(text) and is_judged and not draft.carries_something:
-            quoted = await self._extract(question, journal, screen)
-            instead = "" if quoted.is_refusal else " Quoting the documents instead."
-            await journal.write(Thinking("verify", f"{_UNSUPPORTED.message}{instead}", _UNSUPPORTED))
-            draft = draft if quoted.is_refusal else quoted
+            draft = await self._not_carried(draft, text, question, journal, screen, keeps=True)
         draft = await self._with_conflicts(draft, question)
         if not draft.text:  # all of it was left out
             draft = replace(draft, text=(await asyncio.to_thread(wording, question.text, self._languages)).unsure)
@@ -263,23 +260,45 @@ class Drafter:
         if self.generator is None or not self.model_name or not question.evidence:
             return await self._extract(question, journal, screen)
         try:
-            draft = await self._generate(self.generator, question, journal)
+            draft, text = await self._generate(self.generator, question, journal)
         except GroundworkError as error:
             return await self._fallen_back(error, question, journal, screen)
         if draft.is_refusal or draft.is_about_actions or not _says_something_wrong(draft):
             return draft
         if not draft.carries_something:
-            await journal.write(
-                Thinking("verify", f"{_UNSUPPORTED.message} Quoting the documents instead.", _UNSUPPORTED)
-            )
-            return await self._extract(question, journal, screen)
+            return await self._not_carried(draft, text, question, journal, screen)
         found = await self._quotes(question)
         if not found.answerable or answer_status(found.confidence) is not AnswerStatus.LIKELY:
             return draft
         await journal.write(Thinking("verify", _BETTER_QUOTED.message, _BETTER_QUOTED))
         return await self._show_quotes(found, question, journal, screen)
 
-    async def _generate(self, generator: Generator, question: Question, journal: Journal) -> Draft:
+    async def _not_carried(
+        self, draft: Draft, text: str, question: Question, journal: Journal, screen: Screen, *, keeps: bool = False
+    ) -> Draft:
+        """What becomes of an answer that no document carries. Quotes are shown instead, if they answer; else a refusal, or the
+        answer without its marks where it `keeps`. In another language than what it cites it is kept unless a quote likely answers:
+        there a judge is wrong too often to throw it away."""
+        found = await self._quotes(question)
+        is_across = await asyncio.to_thread(self._is_across, draft, text, question.evidence)
+        is_likely = answer_status(found.confidence) is AnswerStatus.LIKELY
+        is_quoted = found.answerable and (is_likely or not is_across)
+        instead = " Quoting the documents instead." if is_quoted else ""
+        await journal.write(Thinking("verify", f"{_UNSUPPORTED.message}{instead}", _UNSUPPORTED))
+        is_kept = not is_quoted and (keeps or is_across)
+        return draft if is_kept else await self._show_quotes(found, question, journal, screen)
+
+    def _is_across(self, draft: Draft, text: str, evidence: Sequence[Evidence]) -> bool:
+        """Whether the draft, made of `text`, is in another language than all that it cites, by a judge whose error is not small."""
+        judge = draft.verification and draft.verification.checked_by
+        cited = [each.text for each in evidence if each.number in cited_numbers(text)]
+        if not draft.text or not cited or self._languages is None or (judge and judge.measured):
+            return False
+        return language_of(draft.text, self._languages) not in {language_of(each, self._languages) for each in cited}
+
+    async def _generate(self, generator: Generator, question: Question, journal: Journal) -> tuple[Draft, str]:
+        """The draft, and what the model wrote."""
+
         async def show_thought(text: str) -> None:
             for start in range(0, len(text) if question.shows_thinking else 0, LONGEST_PIECE_CHARS):
                 await journal.write(Thinking("reason", text[start : start + LONGEST_PIECE_CHARS]))
@@ -300,14 +319,14 @@ class Drafter:
                 prompt=question.prompt,
             )
         if generated.is_refusal and generated.reason.is_whole:
-            return await self._refused(question, MODEL)
+            return await self._refused(question, MODEL), generated.text
         if generated.invented_citations:
             text = f"{generated.invented_citations} citation(s) of sources that do not exist were removed."
             await journal.write(Thinking("verify", text, Degradation("llm", "INVENTED_CITATION", text)))
         text = await finished_text(generated.text, generated.reason, journal)
         checked = await checking.check(text)
         draft = _drafted(replace(checked, verification=checked.verification or _NOTHING_CLAIMED))
-        return _as_far_as_it_got(draft, generated.reason)
+        return _as_far_as_it_got(draft, generated.reason), text
 
     async def _fallen_back(self, error: GroundworkError, question: Question, journal: Journal, screen: Screen) -> Draft:
         """The answer of a model that has failed: quotes, or what it had written where no quote answers."""

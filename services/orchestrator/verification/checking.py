@@ -213,7 +213,7 @@ class Checking:
         if error.reason not in self._away:
             self._away.add(error.reason)
             note = Degradation("verify", error.reason, error.message)
-            await self._journal.write(Thinking("verify", "Checking by another judge.", note))
+            await self._journal.write(Thinking("verify", "Asking another judge.", note))
 
     async def _look_again(self, claims: Sequence[Claim], judged: Mapping[int, JudgedPlace]) -> dict[int, JudgedPlace]:
         """The claims that are carried by other passages than those that they cite."""

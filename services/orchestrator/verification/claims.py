@@ -12,9 +12,9 @@ _LEAST_TERMS = 3
 """Content words of a part that is a claim of its own: fewer seldom make a statement."""
 _MARKS_INSIDE = re.compile(r"(?:\s*\[\d{1,9}\])+(?=[,;:]?\s*[^\s.!?…؟।。！？])")
 _CONTRASTS = (
-    "but|while|whereas|aber|während|wohingegen|mais|tandis que|alors que|pero|mientras que|ma|mentre|mas|enquanto|но|тогда как|"
-    "אבל|ואילו|لكن|بينما|ama|oysa"
+    "but|whereas|aber|wohingegen|mais|tandis que|alors que|pero|mientras que|ma|mas|но|тогда как|אבל|ואילו|لكن|ama|oysa"
 )
+"""None that may as well say when something holds, as "while" does: what is claimed is not true without it."""
 _CLAUSE_END = re.compile(rf"[;；](?=\s)|[,，](?=\s+(?:{_CONTRASTS})\s+(?!also\b|auch\b))", re.IGNORECASE)
 _LIST_MARK = re.compile(r"^\s*(?:[-*•–]|\d{1,3}[.)]|#{1,6})\s+")
 _LIST_NUMBER = re.compile(r"\d{1,3}[.)]")

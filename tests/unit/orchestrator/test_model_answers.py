@@ -21,7 +21,7 @@ from kit.llm.providers import Choice
 from services.orchestrator.answering.citations import finished_part
 from services.orchestrator.answering.drafting import EXTRACTIVE, MODEL, Draft, Drafter, Question
 from services.orchestrator.answering.generation import LONGEST_ANSWER_CHARS, Generator
-from services.orchestrator.log.events import Payload, SupportStatus, Thinking, Token
+from services.orchestrator.log.events import CheckedBy, Payload, SupportStatus, Thinking, Token
 from services.orchestrator.log.journal import Journal
 from services.orchestrator.log.screen import LONGEST_PIECE_CHARS, Screen
 from services.orchestrator.models import RunKey
@@ -74,6 +74,35 @@ async def test_written_text_stays_where_no_quote_likely_answers() -> None:
     asked = Question("How often is the tower painted?", (), EVIDENCE, 600, check=AnswerCheck([judge]))
     draft = await Drafter(FakeScorer(), Generator(FakeModel([WRONG]))).write(asked, journal)
     assert (draft.method, draft.support_status) == (MODEL, SupportStatus.PARTIAL)
+
+
+class GermanByWord:
+    """Tells German from English."""
+
+    def certainties(self, text: str) -> dict[str, float]:
+        return {"de": 1.0} if "wurde" in text.split() else {"en": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("said", "is_measured", "is_kept"),
+    [
+        ("Der Turm wurde gestrichen. [1]", False, True),
+        ("Der Turm wurde gestrichen. [1]", True, False),
+        ("The tower was painted. [1]", False, False),
+    ],
+)
+async def test_answer_in_another_language_than_its_source_is_kept_without_marks_where_the_judge_was_not_measured(
+    said: str, is_measured: bool, is_kept: bool
+) -> None:
+    journal, _ = await open_journal()
+    judge = Scripted(checked_by=CheckedBy("scripted/1", measured=is_measured))
+    asked = Question("What makes visitors of the tower (16) happy?", (), EVIDENCE, 600, check=AnswerCheck([judge]))
+    drafter = Drafter(FakeScorer(), Generator(FakeModel([said])), languages=GermanByWord())
+    draft = await drafter.write(asked, journal)
+    assert journal.progress.shown == draft.text
+    assert draft.support_status is SupportStatus.INSUFFICIENT
+    assert (draft.method, draft.citations) == (MODEL if is_kept else EXTRACTIVE, ())
+    assert (draft.text == said.removesuffix(" [1]")) is is_kept
 
 
 @pytest.mark.parametrize("said", ["Done: the note is kept. [1]", "I have kept the note."])

@@ -330,6 +330,10 @@ async def test_frame_that_states_a_fact_is_a_claim(frame: str) -> None:
             [("The tower was built.", (1,)), ("The bridge was opened.", (2,))],
         ),
         ("- The tower was built. [1]", [("The tower was built.", (1,))]),
+        (
+            "Den Ofen darf man öffnen, während der kleine Timer läuft. [1]",
+            [("Den Ofen darf man öffnen, während der kleine Timer läuft.", (1,))],
+        ),
     ],
 )
 def test_sentence_is_split_where_each_part_states_something(
