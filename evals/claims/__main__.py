@@ -13,7 +13,7 @@ from pathlib import Path
 from evals.claims.answers import Endpoint, judge_by_answers
 from evals.claims.figures import Figures, Judged, figures, without_rules
 from evals.claims.judges import WORDS, answer_seconds, judge_by_model_server, judge_by_words
-from evals.claims.sets import LabelledClaim, load_sets
+from evals.claims.sets import SETS, LabelledClaim, load_sets
 from evals.errors import EvaluationError
 from evals.system import RunningSystem, running_system
 from evals.tables import Table
@@ -33,6 +33,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except EvaluationError as error:
         sys.stderr.write(f"{error}\n")
         return FAILED
+    if left_out := [name for name in options.sets or SETS if name not in sets]:
+        sys.stderr.write(f"{options.data} does not hold {', '.join(left_out)}; name the folder that does with --data\n")
     if options.claims:
         sets = {name: _sample(claims, options.claims) for name, claims in sets.items()}
     os.environ.setdefault("GROUNDWORK_MODELS_DIR", ".models")
@@ -66,7 +68,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--data", type=Path, default=_DATA, help="the folder with the labelled sets (default %(default)s)"
     )
-    parser.add_argument("--sets", nargs="*", default=[], help="only these: written, scifact, sick, halueval")
+    parser.add_argument("--sets", nargs="*", default=[], help=f"only these: {', '.join(SETS)}")
     parser.add_argument(
         "--claims", type=int, default=0, metavar="N", help="only N claims of each set, a fixed random sample"
     )

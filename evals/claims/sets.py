@@ -127,3 +127,5 @@ _LOADERS: Mapping[str, tuple[str | Path, Callable[[Path], Iterator[LabelledClaim
     "rgb": ("qa_rgb_conflict/en_fact.jsonl", _rgb),
     "halueval": ("halluc_halueval/qa_one-turn_data.jsonl.gz", _halueval),
 }
+SETS = tuple(_LOADERS)
+"""Names of all sets."""

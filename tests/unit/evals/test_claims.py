@@ -10,7 +10,9 @@ from evals.claims.__main__ import main, misses, render, render_rules
 from evals.claims.figures import Judged, calibration_error, figures, without_rules
 from evals.claims.judges import judge_by_words
 from evals.claims.sets import LabelledClaim, is_fitted_on, load_sets
+from evals.claims.written import read_written
 from evals.errors import EvaluationError
+from scripts.judge.cases import WRITTEN
 
 
 def claim(text: str, *, is_true: bool, kind: str = "kind", language: str = "en") -> LabelledClaim:
@@ -53,8 +55,28 @@ def test_sets_are_read_with_their_labels(tmp_path: Path) -> None:
     label = {"claim_language": "de", "label": "supported", "kind": "cross_language"}
     (tmp_path / "claims_written").mkdir()
     (tmp_path / "claims_written/claims.jsonl").write_text(json.dumps(row | label) + "\n", "utf-8")
-    (only,) = load_sets(tmp_path, [])["written"]
+    (only,) = load_sets(tmp_path, ["written"])["written"]
     assert only == LabelledClaim("Es öffnet.", "It opens.", "Manual Care", True, "cross_language", "en>de")
+
+
+def test_fresh_claims_are_here_and_as_many_are_true_as_false(tmp_path: Path) -> None:
+    found = load_sets(tmp_path, [])
+    assert list(found) == ["fresh"]
+    passages = {each.passage: [0, 0] for each in found["fresh"]}
+    for each in found["fresh"]:
+        passages[each.passage][each.is_true] += 1
+    assert all(false == true > 0 for false, true in passages.values())
+    assert not {each.text for each in read_written(WRITTEN)} & set(passages)
+
+
+def test_right_and_wrong_answers_to_disputed_questions_are_claims_about_the_right_passage(tmp_path: Path) -> None:
+    asked = {"query": "When?", "positive": ["It was found.", "It was found on 1 May 2020."], "fakeanswer": "2 May 2020"}
+    rows = [asked | {"answer": [["May 1, 2020", "1 May 2020"]]}, asked | {"answer": "never"}]
+    (tmp_path / "qa_rgb_conflict").mkdir()
+    (tmp_path / "qa_rgb_conflict/en_fact.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    right, wrong = load_sets(tmp_path, ["rgb"])["rgb"]
+    assert (right.text, right.is_true, right.passage) == ("1 May 2020", True, "It was found on 1 May 2020.")
+    assert (wrong.text, wrong.is_true, wrong.question) == ("2 May 2020", False, "When?")
 
 
 def test_half_of_halueval_that_judges_are_fitted_on_is_left_out(tmp_path: Path) -> None:
@@ -73,9 +95,9 @@ def test_half_of_halueval_that_judges_are_fitted_on_is_left_out(tmp_path: Path) 
 
 
 def test_missing_sets_and_wrong_names_are_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--data", str(tmp_path)]) == 2
+    assert main(["--data", str(tmp_path), "--sets", "written", "sick"]) == 2
     assert "--data" in capsys.readouterr().err
-    with pytest.raises(EvaluationError, match="choose from written"):
+    with pytest.raises(EvaluationError, match="choose from fresh"):
         load_sets(tmp_path, ["spoken"])
 
 
