@@ -31,9 +31,10 @@ class FollowedSettings:
 
     @classmethod
     @patient
-    async def open(cls, nats: Nats, name: str, apply: Apply) -> "FollowedSettings":
-        """Opens the bucket `name`; what is stored there is in force. Raises Unavailable."""
-        settings = cls(name, await KeyValue.open(nats, name), apply)
+    async def open(cls, nats: Nats, name: str, apply: Apply, *, ttl_s: float | None = None) -> "FollowedSettings":
+        """Opens the bucket `name`; what is stored there is in force. With `ttl_s` a setting is none any more that long after it was
+        made. Raises Unavailable."""
+        settings = cls(name, await KeyValue.open(nats, name, ttl_s=ttl_s), apply)
         async for entry in settings._bucket.entries(">"):
             await settings._apply(entry)
         return settings

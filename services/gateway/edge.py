@@ -15,7 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from kit.observability.telemetry import TRACEPARENT, continued_span, current_trace_id
 from services.gateway.access.audit import AuditLog
-from services.gateway.access.auth import is_by_key
+from services.gateway.access.auth import is_by_credential
 from services.gateway.metrics import REQUEST_SECONDS, REQUESTS
 from services.gateway.problems import unknown_error
 from services.gateway.serving.requests import is_request, method_of, refuse
@@ -88,7 +88,7 @@ class _Answer:
             for name, value in _HEADERS.items():
                 headers.setdefault(name, value)
             headers.setdefault("X-Trace-Id", current_trace_id())
-            if is_by_key(self._scope):
+            if is_by_credential(self._scope):
                 headers.setdefault("Cache-Control", "no-store")  # a shared cache knows nothing of X-API-Key
         await self._send(message)
 

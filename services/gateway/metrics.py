@@ -24,6 +24,11 @@ CONNECTIONS_CUT = Counter(
     ["reason"],
 )
 UPLOADED_BYTES = Counter("groundwork_gateway_uploaded_bytes_total", "Bytes of files passed on to ingest.")
+ISSUER_FETCHES = Counter(
+    "groundwork_gateway_issuer_fetches_total",
+    "Times that the keys of an OIDC issuer were asked for: fetched, failed.",
+    ["outcome"],
+)
 REFUSED_CALLERS = Counter(
     "groundwork_gateway_refused_callers_total", "Requests without a caller who may come in.", ["reason"]
 )

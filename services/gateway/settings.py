@@ -72,12 +72,16 @@ class GatewaySettings(MessageStoreSettings, LocalUserSettings, SigningServiceSet
     """How long a session of MCP may be silent until it is ended, in seconds. A client then begins another one by itself."""
 
     mcp_authorization_servers: Origins = ()
-    """Issuers, comma-separated, that give tokens for this gateway: told to MCP clients in its OAuth metadata. Empty: clients send
-    an API key."""
+    """Issuers, comma-separated, that give tokens for this gateway: told to MCP clients in its OAuth metadata. Empty: those of
+    GROUNDWORK_OIDC_ISSUERS_FILE; without these clients send an API key."""
 
     auth: Literal["none", "api_keys"] = "none"
     """Who may come in. `none`: everybody who reaches the gateway, as the one local user with all scopes; on loopback only.
     `api_keys`: who shows an API key; the gateway then follows the keys in NATS."""
+
+    oidc_issuers_file: Path | None = None
+    """With `api_keys`: file with the OIDC issuers whose tokens let people and services in as well, and what they may do; read again
+    when it changes. docs/operations/single-sign-on.md shows one."""
 
     bootstrap_key: SecretStr | None = None
     """With `api_keys`: a first API key (`Authorization: Bearer …`), good for as long as it stands here. Who shows it is the user of
@@ -100,6 +104,13 @@ class GatewaySettings(MessageStoreSettings, LocalUserSettings, SigningServiceSet
 
     ended_api_keys_kept_days: int = Field(default=90, ge=0)
     """How long a revoked or expired key stays listed, in days, so that people can see what was; then its record is removed."""
+
+    @field_validator("oidc_issuers_file")
+    @classmethod
+    def _is_of_keys(cls, value: Path | None, info: ValidationInfo) -> Path | None:
+        if value is not None:
+            _require_api_keys(info)
+        return value
 
     @field_validator("bootstrap_key")
     @classmethod

@@ -1,5 +1,13 @@
 """What the gateway keeps in the message store."""
 
 from kit.shared_state import API_KEY_USES, API_KEYS
+from kit.state import DAY_S, Bucket
 
-STATE = (API_KEYS, API_KEY_USES)
+OIDC_LOGOUTS = Bucket(
+    "OIDC_LOGOUTS",
+    holds="who was logged out at an OIDC issuer, as digests",
+    written_by=("gateway",),
+    kept_for_s=2 * DAY_S,  # a token lives for a day at most, and clocks differ
+    if_lost="tokens of people who were logged out let them in until they expire, a day later at the latest",
+)
+STATE = (API_KEYS, API_KEY_USES, OIDC_LOGOUTS)

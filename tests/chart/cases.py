@@ -150,6 +150,12 @@ CASES = (
         servers={"orchestrator": (443,)},
     ),
     Case(
+        "single sign-on",
+        values={"auth": {"issuersSecret": "issuers"}},
+        given_secrets={"issuers": Given(("issuers.json",), ("gateway",))},
+        servers={"gateway": (443,)},
+    ),
+    Case(
         "whatever a pod may have",
         values=of_each(
             {

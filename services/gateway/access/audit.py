@@ -41,7 +41,7 @@ class AuditLog:
         if admission is None:
             if reason := refusal_in(scope):
                 self._refused_caller(scope, status, reason)
-        elif admission.key is not None and (_changes(scope) or status in _REFUSED):
+        elif admission.credential and (_changes(scope) or status in _REFUSED):
             _log.info(
                 "audit",
                 action="refused" if status in _REFUSED else "request",
@@ -86,9 +86,8 @@ class AuditLog:
 
 
 def _who(admission: Admission) -> dict[str, str]:
-    who = admission.principal
-    key_id = admission.key.key_id if admission.key else ""
-    return {"key_id": key_id, "tenant_id": who.tenant_id, "subject": who.subject}
+    who, key_id = admission.principal, admission.key.key_id if admission.key else ""
+    return {"key_id": key_id, "issuer": admission.issuer, "tenant_id": who.tenant_id, "subject": who.subject}
 
 
 def _changes(scope: Scope) -> bool:

@@ -1,5 +1,5 @@
-"""Who is asking. Decided once for each request, before anything of it is read but its head; OIDC will be a further way to a
-principal, here and nowhere else. Without keys every request is the one local user's.
+"""Who is asking. Decided once for each request, before anything of it is read but its head: by an API key, or by an OIDC issuer's
+token. Without keys every request is the one local user's.
 
 Everything below /v1, and /mcp, needs a caller. Health, the console's files and /openapi.json do not: they tell nothing about what
 is stored.
@@ -23,6 +23,7 @@ from kit.errors import GroundworkError, Unauthenticated
 from kit.process.settings import Networks
 from services.gateway.access.bootstrap_key import BootstrapKey
 from services.gateway.access.key_ring import KeyRing
+from services.gateway.access.oidc.tokens import looks_like_token
 from services.gateway.errors import TooManyWrongKeys
 from services.gateway.metrics import REFUSED_CALLERS
 from services.gateway.serving.allowance import Allowance
@@ -35,7 +36,7 @@ _CATCH_UP_S = 1.0
 """Longest wait for what other gateways have written: a watch is behind by a few milliseconds."""
 _LATEST_WITHIN_S = 5.0
 """Longest wait for the number of the newest change. Who shows an unknown key keeps a connection no longer than that."""
-_FIRST_KEYS_S = 10.0
+FIRST_KEYS_S = 10.0
 """Longest wait of a request for a gateway that has just started to know the keys: it is restarted without failing one."""
 MCP_PATH = "/mcp"
 _ADMISSION = "admission"
@@ -44,12 +45,19 @@ _REFUSAL = "refusal"
 
 @dataclass(frozen=True)
 class Admission:
-    """A verified caller, and by which key they came in."""
+    """A verified caller, and by which key or whose token they came in."""
 
     principal: Principal
     key: ApiKey | None = None
+    issuer: str = ""
+    """Of the token; empty where a key was shown, or nothing."""
     ended: Callable[[], Awaitable[Unauthenticated]] | None = None
-    """Returns once the key is not good any more, with the reason. None where nothing can end."""
+    """Returns once the key or token is not good any more, with the reason. None where nothing can end."""
+
+    @property
+    def credential(self) -> str:
+        """The key's id, or who gave the token; empty where nothing was shown."""
+        return self.key.key_id if self.key else self.issuer
 
 
 class Door(Protocol):
@@ -87,7 +95,10 @@ class KeyDoor:
         latest_revision: Callable[[], Awaitable[int]],
         used: Callable[[ApiKey], None],
         bootstrap: BootstrapKey,
+        by_token: Callable[[str], Awaitable[Admission]] | None = None,
     ) -> None:
+        """`by_token` lets in who shows a token of an OIDC issuer."""
+        self._by_token = by_token
         self._bootstrap = bootstrap
         self._ring = ring
         self._wrong_keys = wrong_keys
@@ -99,9 +110,11 @@ class KeyDoor:
         text = _shown_text(headers)
         if (admission := self._by_setting(text)) is not None:
             return admission
+        if self._by_token is not None and looks_like_token(text):
+            return await self._admit_token(self._by_token, text, address)
         try:
             shown = read_shown(text)
-            await self._ring.read_first(_FIRST_KEYS_S)
+            await self._ring.read_first(FIRST_KEYS_S)
             try:
                 key = self._ring.require_good(shown)
             except ApiKeyInvalid:
@@ -111,7 +124,19 @@ class KeyDoor:
             self._count_wrong(address)
             raise
         self._used(key)
-        return Admission(key.principal, key, lambda: self._ring.ended(shown))
+        return Admission(key.principal, key, ended=lambda: self._ring.ended(shown))
+
+    async def _admit_token(
+        self, by_token: Callable[[str], Awaitable[Admission]], token: str, address: str
+    ) -> Admission:
+        """Only while the message store answers: somebody may have been logged out meanwhile."""
+        await self._ring.read_first(FIRST_KEYS_S)
+        self._ring.require_fresh()
+        try:
+            return await by_token(token)
+        except Unauthenticated:
+            self._count_wrong(address)
+            raise
 
     def admit_at_once(self, headers: Headers) -> Admission | None:
         """Who needs no message store to be known; None for all others."""
@@ -125,7 +150,7 @@ class KeyDoor:
         bootstrap = self._bootstrap
         if (shown := bootstrap.shown(text)) is None:
             return None
-        return Admission(bootstrap.key.principal, bootstrap.key, lambda: bootstrap.ended(shown))
+        return Admission(bootstrap.key.principal, bootstrap.key, ended=lambda: bootstrap.ended(shown))
 
     async def _after_catching_up(self, shown: ShownKey) -> ApiKey:
         """The key, which another gateway may have made, or given a new text, a moment ago. The same for an unknown id and for a
@@ -140,7 +165,7 @@ class KeyDoor:
         origin = origin_of(address, self._proxies) or address
         if wait_s := self._wrong_keys.take(origin):
             raise TooManyWrongKeys(
-                f"too many wrong API keys came from {origin}; use the right one, which is let in at once, or wait",
+                f"too many wrong API keys or tokens came from {origin}; use the right one, which is let in at once, or wait",
                 retry_after_s=wait_s,
             )
 
@@ -171,10 +196,10 @@ class Entrance:
 
 
 def _log_context(admission: Admission) -> AbstractContextManager[object]:
-    """Log lines and the span name the tenant and the key."""
+    """Log lines and the span name the tenant, and the key or the token's issuer."""
     names = {"tenant_id": admission.principal.tenant_id}
-    if admission.key is not None:
-        names["key_id"] = admission.key.key_id
+    if admission.credential:
+        names["key_id" if admission.key else "issuer"] = admission.credential
     trace.get_current_span().set_attributes({f"groundwork.{name}": value for name, value in names.items()})
     return structlog.contextvars.bound_contextvars(**names)
 
@@ -198,10 +223,10 @@ def admission_in(scope: Scope) -> Admission | None:
     return admission
 
 
-def is_by_key(scope: Scope) -> bool:
-    """Whether the caller came in by an API key."""
+def is_by_credential(scope: Scope) -> bool:
+    """Whether the caller came in by an API key or a token."""
     admission = admission_in(scope)
-    return admission is not None and admission.key is not None
+    return admission is not None and bool(admission.credential)
 
 
 def note_refusal(scope: Scope, error: GroundworkError) -> None:
@@ -242,7 +267,8 @@ def _challenged(scope: Scope, send: Send, public_url: str) -> Send:
 
 
 _SHOW_ONE = (
-    "this needs an API key; send it as `Authorization: Bearer gw_…`. An administrator makes one with `groundwork keys create`, the "
+    "this needs an API key, or a token where the operator lists its issuer; send it as `Authorization: Bearer gw_…`. An "
+    "administrator makes one with `groundwork keys create`, the "
     "first of all with `groundwork keys bootstrap`, or in GROUNDWORK_BOOTSTRAP_KEY"
 )
 

@@ -143,7 +143,7 @@ class McpSessions:
 def _user(admission: Admission) -> AuthenticatedUser:
     """The caller as the package knows one: a session is open to the key that began it and to no other."""
     principal = admission.principal
-    client_id = admission.key.key_id if admission.key else "local"
+    client_id = admission.credential or "local"
     subject = f"{principal.tenant_id}/{principal.subject}"
     return AuthenticatedUser(AccessToken(token="", client_id=client_id, scopes=[], subject=subject))
 

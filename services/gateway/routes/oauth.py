@@ -3,6 +3,7 @@
 from fastapi import APIRouter, Request
 
 from kit.access.principal import SCOPES
+from services.gateway.access.keys import Keys
 from services.gateway.backends import Services
 from services.gateway.models import Json
 
@@ -14,11 +15,13 @@ router = APIRouter(prefix="/.well-known/oauth-protected-resource", include_in_sc
 async def protected_resource(request: Request, services: Services) -> Json:
     """The resource, how a token is sent, and who gives one."""
     settings = services.settings
+    keys: Keys | None = request.app.state.api_keys
+    issuers = keys.tokens.issuers if keys and keys.tokens else []
     base = settings.public_url or f"{request.url.scheme}://{request.headers.get('host', 'localhost')}"
     return {
         "resource": f"{base}/mcp",
         "resource_name": "Groundwork",
-        "authorization_servers": list(settings.mcp_authorization_servers),
+        "authorization_servers": list(settings.mcp_authorization_servers) or issuers,
         "bearer_methods_supported": ["header"],
         "scopes_supported": sorted(SCOPES),
     }

@@ -30,6 +30,7 @@ from services.gateway.serving.requests import SAFE_METHODS, is_request, method_o
 _OWN_SITE = frozenset({"same-origin", "none"})
 _MCP_PATH = "/mcp"
 """Its streams are opened by GET, and the protocol wants their origin checked too."""
+_FORM_PATH = "/oidc/backchannel-logout"
 _UPLOAD_PATH = ("v1", "collections", None, "documents")
 
 
@@ -67,7 +68,7 @@ class Guard:
                 self._check_origin(headers)
             _refuse_websocket(scope, headers)
             if not is_safe and not _is_upload(scope):
-                receive = await self._bounded(headers, receive)
+                receive = await self._bounded(headers, receive, _body_type(scope))
         except GroundworkError as error:
             await refuse(error, scope, receive, send)
             return
@@ -100,18 +101,18 @@ class Guard:
                 "operator list the page's origin in GROUNDWORK_CORS_ORIGINS"
             )
 
-    async def _bounded(self, headers: Headers, receive: Receive) -> Receive:
+    async def _bounded(self, headers: Headers, receive: Receive, body_type: str) -> Receive:
         """Reads the body, which is small by rule, and returns a `receive` that hands it out. The whole body has one deadline: with
         one for each piece a client could send a byte a second."""
         try:
             async with asyncio.timeout(self._body_timeout_s):
-                return await self._read(headers, receive)
+                return await self._read(headers, receive, body_type)
         except TimeoutError as error:
             raise RequestBodyTimeout(
                 f"the request body was not complete within {self._body_timeout_s:g} s; send it in one go"
             ) from error
 
-    async def _read(self, headers: Headers, receive: Receive) -> Receive:
+    async def _read(self, headers: Headers, receive: Receive, body_type: str) -> Receive:
         too_large = BodyTooLarge(f"the request body is over {self._max_json_bytes} bytes; send less")
         if int(headers.get("content-length") or 0) > self._max_json_bytes:
             raise too_large
@@ -125,9 +126,15 @@ class Guard:
                 raise too_large
             if not message.get("more_body", False):
                 break
-        if body and headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
-            raise UnsupportedContentType("the request body must be JSON; send it with Content-Type: application/json")
+        if body and headers.get("content-type", "").partition(";")[0].strip().lower() != body_type:
+            raise UnsupportedContentType(
+                f"the request body is not what it should be; send it with Content-Type: {body_type}"
+            )
         return _replay({"type": "http.request", "body": bytes(body), "more_body": False}, receive)
+
+
+def _body_type(scope: Scope) -> str:
+    return "application/x-www-form-urlencoded" if scope["path"] == _FORM_PATH else "application/json"
 
 
 def _check_path(scope: Scope) -> None:

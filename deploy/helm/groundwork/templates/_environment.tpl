@@ -49,6 +49,9 @@ GROUNDWORK_PORT: 8080
 GROUNDWORK_AUTH: api_keys
 GROUNDWORK_ALLOWED_HOSTS: {{ include "groundwork.allowedHosts" .root | quote }}
 GROUNDWORK_BOOTSTRAP_KEY_FILE: /etc/groundwork/bootstrap-key/key
+{{- with .root.Values.auth.issuersSecret }}
+GROUNDWORK_OIDC_ISSUERS_FILE: /etc/groundwork/oidc/issuers.json
+{{- end }}
 {{- with .values.proxies }}
 GROUNDWORK_PROXIES: {{ join "," . | quote }}
 {{- end }}

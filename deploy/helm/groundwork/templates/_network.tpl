@@ -117,6 +117,9 @@ spec:
 - {{ regexFind "[0-9]+$" . }}
 {{- end }}
 {{- end }}
+{{- if and (eq .component "gateway") $values.auth.issuersSecret }}
+- 443
+{{- end }}
 {{- if and (eq .component "orchestrator") $values.llm.baseUrl }}
 - {{ include "groundwork.portOf" (dict "url" $values.llm.baseUrl) }}
 {{- end }}

@@ -8,8 +8,14 @@ servicePorts:
   - {name: http, port: 80, targetPort: http}
 volumes:
   - {name: bootstrap-key, secret: {secretName: {{ include "groundwork.bootstrapKeySecret" (dict "root" .) }}, defaultMode: 0440}}
+  {{- with .Values.auth.issuersSecret }}
+  - {name: oidc, secret: {secretName: {{ . }}, defaultMode: 0440}}
+  {{- end }}
 volumeMounts:
   - {name: bootstrap-key, mountPath: /etc/groundwork/bootstrap-key, readOnly: true}
+  {{- if .Values.auth.issuersSecret }}
+  - {name: oidc, mountPath: /etc/groundwork/oidc, readOnly: true}
+  {{- end }}
 {{- end -}}
 
 {{- define "groundwork.orchestrator.spec" -}}

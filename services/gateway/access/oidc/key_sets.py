@@ -1,0 +1,149 @@
+"""The public keys of issuers (RFC 7517), fetched from where their metadata say, kept for an hour, and asked for anew at once when a
+token names a key that is not among them: so issuers change keys in the middle of traffic."""
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx
+import jwt
+import structlog
+
+from kit.errors import Unavailable
+from services.gateway.access.oidc.issuers import Issuer
+from services.gateway.metrics import ISSUER_FETCHES
+
+_log = structlog.get_logger()
+_FRESH_S = 3600.0
+_GOOD_FOR_S = 86_400.0
+"""Keys that could not be fetched again for a day are none: the issuer may have withdrawn them."""
+_APART_S = 1.0
+"""Between two tries, so that tokens with made-up key ids do not have us ask for each."""
+_TIMEOUT_S = 5.0
+_LARGEST_BYTES = 512 * 1024
+_MOST_KEYS = 100
+
+
+class IssuerSilent(Unavailable):
+    """The issuer's keys cannot be fetched, so nobody with its tokens can be let in."""
+
+    reason = "ISSUER_UNAVAILABLE"
+
+
+class _Unusable(Exception):
+    """What the issuer answers is not what it should be."""
+
+
+@dataclass
+class KeySet:
+    """The keys of one issuer."""
+
+    keys: Mapping[str, jwt.PyJWK] = field(default_factory=dict)
+    """By key id."""
+    fetched_at: float = float("-inf")
+    tried_at: float = float("-inf")
+    trouble: str = ""
+    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+
+class KeySets:
+    """The keys of all issuers. `clock` counts seconds."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._sets: dict[tuple[object, ...], KeySet] = {}
+        self._refreshing: set[asyncio.Task[None]] = set()
+
+    async def find(self, issuer: Issuer, kid: str) -> jwt.PyJWK | None:
+        """The issuer's key of this id; None when it has none. Raises IssuerSilent when that cannot be known."""
+        known = self._of(issuer)
+        age_s = self._clock() - known.fetched_at
+        if age_s > _GOOD_FOR_S or kid not in known.keys:
+            await self._refresh(issuer, known)
+        elif age_s > _FRESH_S and not known.turn.locked():
+            task = asyncio.create_task(self._refresh(issuer, known))
+            self._refreshing.add(task)
+            task.add_done_callback(self._refreshing.discard)
+        if self._clock() - known.fetched_at > _GOOD_FOR_S or (kid not in known.keys and known.trouble):
+            raise IssuerSilent(
+                f"the keys of {issuer.issuer} cannot be fetched now ({known.trouble}), so its tokens cannot be checked; try again "
+                "shortly"
+            )
+        return known.keys.get(kid)
+
+    async def read_first(self, issuer: Issuer) -> None:
+        """Fetches keys that were never fetched. What goes wrong is logged."""
+        known = self._of(issuer)
+        if known.fetched_at == float("-inf"):
+            await self._refresh(issuer, known)
+
+    def _of(self, issuer: Issuer) -> KeySet:
+        return self._sets.setdefault((issuer.issuer, issuer.jwks_uri, issuer.ca_file), KeySet())
+
+    async def _refresh(self, issuer: Issuer, known: KeySet) -> None:
+        asked_at = self._clock()
+        async with known.turn:
+            if known.tried_at >= asked_at:
+                return  # another request did, while this one waited
+            await asyncio.sleep(known.tried_at + _APART_S - self._clock())
+            known.tried_at = self._clock()
+            try:
+                known.keys = await _fetched(issuer)
+            except (httpx.HTTPError, OSError, ValueError, _Unusable) as error:
+                known.trouble = str(error) or type(error).__name__
+                ISSUER_FETCHES.labels("failed").inc()
+                _log.warning("issuer_keys_not_fetched", issuer=issuer.issuer, error=known.trouble)
+            else:
+                known.fetched_at, known.trouble = self._clock(), ""
+                ISSUER_FETCHES.labels("fetched").inc()
+                _log.info("issuer_keys_fetched", issuer=issuer.issuer, keys=len(known.keys))
+
+
+async def _fetched(issuer: Issuer) -> Mapping[str, jwt.PyJWK]:
+    """Raises httpx.HTTPError, OSError, ValueError or _Unusable."""
+    async with (
+        httpx.AsyncClient(verify=issuer.tls(), timeout=_TIMEOUT_S, trust_env=False) as client,
+        asyncio.timeout(_TIMEOUT_S),
+    ):
+        address = issuer.jwks_uri or await _discovered(client, issuer)
+        entries = (await _json(client, address)).get("keys")
+    if not isinstance(entries, list):
+        raise _Unusable(f"{address} is no JSON Web Key Set")
+    keys = {}
+    for entry in entries[:_MOST_KEYS]:
+        try:
+            key = jwt.PyJWK(entry)
+        except (jwt.PyJWTError, ValueError, TypeError, AttributeError):
+            continue  # of a kind that we do not know, perhaps; the others stand
+        if key.key_id and entry.get("use", "sig") == "sig" and key.key_type != "oct":
+            keys[key.key_id] = key
+    if not keys:
+        raise _Unusable(f"{address} has no key with an id that verifies tokens")
+    return keys
+
+
+async def _discovered(client: httpx.AsyncClient, issuer: Issuer) -> str:
+    metadata = await _json(client, issuer.issuer.rstrip("/") + "/.well-known/openid-configuration")
+    if metadata.get("issuer") != issuer.issuer:
+        raise _Unusable(f"its metadata are those of {str(metadata.get('issuer'))[:200]!r}")
+    address = metadata.get("jwks_uri")
+    if not isinstance(address, str) or address.partition(":")[0] != issuer.issuer.partition(":")[0]:
+        raise _Unusable("its metadata name no address of keys (jwks_uri) that is reached as safely as itself")
+    return address
+
+
+async def _json(client: httpx.AsyncClient, address: str) -> Mapping[str, Any]:
+    async with client.stream("GET", address, headers={"Accept": "application/json"}) as answer:
+        if answer.status_code != httpx.codes.OK:  # a redirect is none: whose keys would these be?
+            raise _Unusable(f"{address} answers {answer.status_code}")
+        body = bytearray()
+        async for piece in answer.aiter_bytes():
+            body += piece
+            if len(body) > _LARGEST_BYTES:
+                raise _Unusable(f"{address} answers more than {_LARGEST_BYTES} bytes")
+    found = httpx.Response(200, content=bytes(body)).json()
+    if not isinstance(found, dict):
+        raise _Unusable(f"{address} is no JSON object")
+    return found
