@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sys
+import webbrowser
+from collections.abc import Awaitable, Callable
 from getpass import getpass
 from typing import Annotated
 
 import typer
 
 from cli.client.gateway import Gateway, Json, in_path
+from cli.client.login_answer import listening
 from cli.deleting import confirm
 from cli.display.output import Output
 from cli.display.terminal import escape
@@ -21,6 +25,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document in
 Server = Annotated[str, typer.Argument(help="Name of the server.")]
 Tool = Annotated[str, typer.Argument(help="Name of the tool at its server.")]
 _PATH = "/v1/tool-servers"
+_PERSON_TAKES_S = 600.0
 
 
 @tool_servers.command("list", epilog=WHERE)
@@ -100,6 +105,73 @@ def approve(
         path = f"{_PATH}/{in_path(server, 'server')}/tools/{in_path(tool, 'tool')}"
         changed = await gateway.request("PUT", path, json={"digest": read, "reads_only": reads_only})
         _show(output, changed, [changed])
+        return 0
+
+    run(command)
+
+
+@tool_servers.command("login", epilog=WHERE)
+def login(
+    server: Server,
+    client_id: Annotated[
+        str,
+        typer.Option(help="Of a client that is registered there. You are asked for its secret, which may be empty."),
+    ] = "",
+    scope: Annotated[str, typer.Option(help="What to ask for; otherwise what the server says.")] = "",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port on which this command waits for the browser.")] = 0,
+    elsewhere: Annotated[
+        bool, typer.Option("--elsewhere", help="The browser is on another machine: it ends at a page of the server.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Log in at a server of your tenant that wants it (OAuth). Opens a browser, and waits for it."""
+    output = Output(as_json=as_json)
+    asked: Json = {"client_id": client_id, "scope": scope}
+    if client_id:
+        asked["client_secret"] = _secret("client secret")
+
+    async def command(gateway: Gateway) -> int:
+        path = f"{_PATH}/{in_path(server, 'server')}/login"
+        if elsewhere:
+            begun = await gateway.request("POST", path, json=asked)
+            _show_address(output, begun)
+            return 0
+        async with listening(port) as (redirect_uri, brought):
+            begun = await gateway.request("POST", path, json={**asked, "redirect_uri": redirect_uri})
+            _show_address(Output(as_json=False), begun)
+            if sys.stdin.isatty():
+                await asyncio.to_thread(webbrowser.open, begun["authorization_url"])
+            given = await _in_time(brought)
+        answer = {name: given.get(name, "") for name in ("state", "code")}
+        done = await gateway.request("POST", f"{path}/answer", json={**answer, "iss": given.get("iss")})
+        _show(output, done, [done])
+        return 0
+
+    run(command, interrupted="Not logged in.")
+
+
+async def _in_time(brought: Callable[[], Awaitable[Json]]) -> Json:
+    try:
+        async with asyncio.timeout(_PERSON_TAKES_S):
+            return await brought()
+    except TimeoutError as error:
+        raise UsageError("No browser came back in ten minutes. Log in again.") from error
+
+
+def _show_address(output: Output, begun: Json) -> None:
+    if output.as_json:
+        output.json(begun)
+        return
+    output.err.print("Open this address in a browser:", markup=False)
+    output.err.print(begun["authorization_url"], markup=False)
+
+
+@tool_servers.command("logout", epilog=WHERE)
+def logout(server: Server) -> None:
+    """Forget the login at a server of your tenant."""
+
+    async def command(gateway: Gateway) -> int:
+        await gateway.request("DELETE", f"{_PATH}/{in_path(server, 'server')}/login")
         return 0
 
     run(command)

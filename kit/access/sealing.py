@@ -41,6 +41,11 @@ class Sealer:
         name = kid.encode()
         return _FORMAT + bytes([len(name)]) + name + nonce + cipher.encrypt(nonce, value, place.encode())
 
+    def is_newest(self, sealed: bytes) -> bool:
+        """Whether a value was sealed under the key that is sealed under now."""
+        kid, _ = self._current()
+        return sealed.startswith(_FORMAT + bytes([len(kid.encode())]) + kid.encode())
+
     def open(self, sealed: bytes, place: str) -> bytes:
         """Raises CannotOpen."""
         self._current()

@@ -44,6 +44,8 @@ def configure_logging(service: str, level: str) -> None:
         logging.getLogger(noisy).setLevel(logging.WARNING)
     # It logs an error whenever a client hangs up on a stream: the span is ended from another context, which is harmless.
     logging.getLogger("opentelemetry.context").setLevel(logging.CRITICAL)
+    # It logs with a traceback what an authorization server says, which may hold secrets. We raise it without them.
+    logging.getLogger("mcp.client.auth").setLevel(logging.CRITICAL)
 
 
 def passed_on() -> tuple[tuple[str, str], ...]:

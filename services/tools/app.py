@@ -1,7 +1,6 @@
 """Composition root of the tools service."""
 
 import asyncio
-from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -12,7 +11,6 @@ from groundwork.memory.v1 import memory_pb2
 from groundwork.reranker.v1 import reranker_pb2
 from groundwork.retriever.v1 import retriever_pb2
 from groundwork.tools.v1 import tools_pb2, tools_pb2_grpc
-from pydantic import SecretStr
 
 from kit.access.principal import current_principal
 from kit.access.sealing import Sealer
@@ -24,6 +22,7 @@ from kit.stores.message_store import open_message_store
 from services.tools import toolbox
 from services.tools.adapters.call_store import KeyValueCallStore
 from services.tools.adapters.ingest import IngestDocuments
+from services.tools.adapters.mcp_logins import McpLoginClient
 from services.tools.adapters.mcp_servers import McpServer
 from services.tools.adapters.memory import MemoryService
 from services.tools.adapters.reranker import RerankerModels
@@ -42,14 +41,16 @@ from services.tools.models import Call
 from services.tools.projects.records import load_records
 from services.tools.projects.searching import RecordSearch
 from services.tools.server_admin import ServerAdmin
+from services.tools.server_logins import ServerLogins
 from services.tools.settings import McpServerSettings, ToolsSettings
 from services.tools.sources.chain import guarded
 from services.tools.sources.discovery import discover
 from services.tools.sources.limits import Deadline, Turns
 from services.tools.sources.modules import module_source
 from services.tools.sources.remote import RemoteTools
-from services.tools.sources.remote_records import ServerRecords
+from services.tools.sources.remote_records import ServerRecord, ServerRecords
 from services.tools.sources.remote_tools import RemotePolicy
+from services.tools.sources.tokens import Tokens
 from services.tools.web.fetching import Fetcher
 from services.tools.web.reader import Web
 from services.tools.web.searching import WebSearch
@@ -76,7 +77,9 @@ async def run(settings: ToolsSettings) -> None:
         )
         records = await KeyValueServerRecords.open(nats, _sealer(settings))
         service.spawn(records.settings.follow())
-        remote = _remote_tools(settings, records, guard)
+        service.spawn(records.keep_sealed())
+        login_client = McpLoginClient(guard, _now)
+        remote = _remote_tools(settings, records, guard, Tokens(records, login_client, _now))
         service.spawn(remote.run())
         turns = Turns(settings.tools_calls_at_once, settings.tools_calls_waiting)
         source = guarded(
@@ -91,9 +94,10 @@ async def run(settings: ToolsSettings) -> None:
             ),
         )
         box = Toolbox(source, calls, turns)
+        admin = ServerAdmin(remote, records, guard, _now)
         service.add_servicer(
             tools_pb2_grpc.add_ToolsServiceServicer_to_server,
-            ToolsServicer(box, ServerAdmin(remote, records, guard, _now)),
+            ToolsServicer(box, admin, ServerLogins(admin, records, login_client, _now)),
             tools_pb2.DESCRIPTOR.services_by_name["ToolsService"],
         )
         await service.serve()
@@ -131,7 +135,7 @@ def _sealer(settings: ToolsSettings) -> Sealer | None:
     return Sealer(settings.own_key()) if has_key else None
 
 
-def _remote_tools(settings: ToolsSettings, records: ServerRecords, guard: EgressGuard) -> RemoteTools:
+def _remote_tools(settings: ToolsSettings, records: ServerRecords, guard: EgressGuard, tokens: Tokens) -> RemoteTools:
     servers = {
         name: (
             McpServer(name, server, guard),
@@ -140,8 +144,9 @@ def _remote_tools(settings: ToolsSettings, records: ServerRecords, guard: Egress
         for name, server in settings.tools_mcp_servers.items()
     }
 
-    def connect(name: str, url: str, headers: Mapping[str, SecretStr]) -> McpServer:
-        return McpServer(name, McpServerSettings(url=url, headers=dict(headers)), guard)
+    def connect(tenant_id: str, name: str, record: ServerRecord) -> McpServer:
+        server = McpServerSettings(url=record.url, headers=dict(record.headers))
+        return McpServer(name, server, guard, tokens.of(tenant_id, name, record.url))
 
     return RemoteTools(servers, records, connect, every_s=settings.tools_mcp_list_every_s)
 

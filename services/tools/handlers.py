@@ -4,8 +4,10 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
+from google.protobuf.timestamp_pb2 import Timestamp
 from groundwork.tools.v1 import tools_pb2 as pb
 from groundwork.tools.v1 import tools_pb2_grpc
+from pydantic import SecretStr
 
 from kit.access.principal import current_principal
 from kit.errors import InvalidArgument
@@ -15,6 +17,8 @@ from services.tools.calling.progress import Progress
 from services.tools.errors import ToolError
 from services.tools.models import Call, Caller
 from services.tools.server_admin import ServerAdmin
+from services.tools.server_logins import ServerLogins
+from services.tools.sources.logins import AskedLogin
 
 _CALLER_CHARACTERS_MAX = 200
 
@@ -22,9 +26,10 @@ _CALLER_CHARACTERS_MAX = 200
 class ToolsServicer(tools_pb2_grpc.ToolsServiceServicer):
     """The toolbox."""
 
-    def __init__(self, toolbox: Toolbox, servers: ServerAdmin) -> None:
+    def __init__(self, toolbox: Toolbox, servers: ServerAdmin, logins: ServerLogins) -> None:
         self._toolbox = toolbox
         self._servers = servers
+        self._logins = logins
 
     async def ListTools(self, request: pb.ListToolsRequest, context: Any) -> pb.ListToolsResponse:
         caller = current_principal()
@@ -76,6 +81,24 @@ class ToolsServicer(tools_pb2_grpc.ToolsServiceServicer):
             current_principal(), request.name, request.tool, request.digest, reads_only=request.reads_only
         )
         return pb.ApproveToolResponse(server=encode_server(server))
+
+    async def BeginLogin(self, request: pb.BeginLoginRequest, context: Any) -> pb.BeginLoginResponse:
+        secret = SecretStr(request.client_secret) if request.client_secret else None
+        asked = AskedLogin(request.redirect_uri, request.client_id, secret, request.scope)
+        address, until = await self._logins.begin(current_principal(), request.name, asked)
+        expires_at = Timestamp()
+        expires_at.FromDatetime(until)
+        return pb.BeginLoginResponse(authorization_url=address, expires_at=expires_at)
+
+    async def FinishLogin(self, request: pb.FinishLoginRequest, context: Any) -> pb.FinishLoginResponse:
+        server = await self._logins.finish(
+            current_principal(), request.name, request.state, request.code, request.issuer
+        )
+        return pb.FinishLoginResponse(server=encode_server(server))
+
+    async def EndLogin(self, request: pb.EndLoginRequest, context: Any) -> pb.EndLoginResponse:
+        await self._logins.end(current_principal(), request.name)
+        return pb.EndLoginResponse()
 
 
 def _decode_call(request: pb.CallToolRequest) -> Call:

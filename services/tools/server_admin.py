@@ -88,11 +88,14 @@ class ServerAdmin:
             record = replace(record, headers=secrets, sealed="")
         if record != there:
             await self._records.put(caller.tenant_id, name, record)
+        if record.url != there.url:
+            await self._forget_logins(caller, name)
         return await self._listed(caller, name)
 
     async def delete(self, caller: Principal, name: str) -> None:
         """Removes a server with its approvals. Harmless when repeated."""
         self._require_own(name)
+        await self._forget_logins(caller, name)
         if name in self._records.of(caller.tenant_id):
             await self._records.put(caller.tenant_id, name, None)
 
@@ -109,6 +112,22 @@ class ServerAdmin:
         added = {tool: Approval(digest, reads_only, caller.subject, self._now())} if digest else {}
         await self._records.put(caller.tenant_id, name, replace(record, approved={**others, **added}))
         return await self._listed(caller, name, again=False)
+
+    def own_url(self, caller: Principal, name: str) -> str:
+        """The address of a server that the tenant has added. Raises NotFound, ServerNotYours."""
+        self._require_own(name)
+        url = self._records.of(caller.tenant_id).get(name, ServerRecord()).url
+        if not url:
+            raise ServerNotFound(f"there is no server {name!r:.80}; add it first")
+        return url
+
+    async def listed(self, caller: Principal, name: str) -> ListedServer:
+        """A server as it is now. Raises NotFound."""
+        return await self._listed(caller, name)
+
+    async def _forget_logins(self, caller: Principal, name: str) -> None:
+        for is_waiting in (True, False):
+            await self._records.put_login(caller.tenant_id, name, None, is_waiting=is_waiting)
 
     async def _listed(self, caller: Principal, name: str, *, again: bool = True) -> ListedServer:
         found = await self._remote.servers(caller.tenant_id, again=name if again else "")

@@ -19,6 +19,9 @@ _POLICY = (
 )
 """Nothing from elsewhere, nothing inline, no string ever becomes markup."""
 
+CALLBACK_PATH = "/tool-servers/callback"
+"""Where an authorization server sends the browser of who logs in at an MCP server."""
+
 
 @dataclass(frozen=True)
 class Asset:
@@ -45,12 +48,16 @@ def asset_of(path: Path, media_type: str) -> Asset:
 
 
 def console_router(assets: dict[str, Asset]) -> APIRouter:
-    """`/` and `/console/<file>`. Not part of the API, hence not in its document."""
+    """`/`, `/console/<file>` and the page at which a login ends. Not part of the API, hence not in its document."""
     router = APIRouter(include_in_schema=False)
 
     @router.api_route("/", methods=["GET", "HEAD"])
     async def index(request: Request) -> Response:
         return answer(assets["index.html"], request)
+
+    @router.api_route(CALLBACK_PATH, methods=["GET", "HEAD"])
+    async def callback(request: Request) -> Response:
+        return answer(assets["callback.html"], request)
 
     @router.api_route("/favicon.ico", methods=["GET", "HEAD"])
     async def favicon(request: Request) -> Response:

@@ -6,8 +6,14 @@ from kit.access.principal import SCOPES
 from services.gateway.access.keys import Keys
 from services.gateway.backends import Services
 from services.gateway.models import Json
+from services.gateway.settings import GatewaySettings
 
 router = APIRouter(prefix="/.well-known/oauth-protected-resource", include_in_schema=False)
+
+
+def base_url(request: Request, settings: GatewaySettings) -> str:
+    """Where the client reaches the gateway."""
+    return settings.public_url or f"{request.url.scheme}://{request.headers.get('host', 'localhost')}"
 
 
 @router.get("")
@@ -17,9 +23,8 @@ async def protected_resource(request: Request, services: Services) -> Json:
     settings = services.settings
     keys: Keys | None = request.app.state.api_keys
     issuers = keys.tokens.issuers if keys and keys.tokens else []
-    base = settings.public_url or f"{request.url.scheme}://{request.headers.get('host', 'localhost')}"
     return {
-        "resource": f"{base}/mcp",
+        "resource": f"{base_url(request, settings)}/mcp",
         "resource_name": "Groundwork",
         "authorization_servers": list(settings.mcp_authorization_servers) or issuers,
         "bearer_methods_supported": ["header"],

@@ -1,14 +1,24 @@
 """MCP servers whose tools agents may use: which there are, and which of their tools are approved."""
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Request
 from groundwork.tools.v1 import tools_pb2 as pb
 
 from services.gateway.access.scopes import NEEDS_ADMIN
 from services.gateway.backends import Services
 from services.gateway.encoding import encode
+from services.gateway.routes.console import CALLBACK_PATH
+from services.gateway.routes.oauth import base_url
 from services.gateway.schemas.fields import ServerToolPath, ToolServerPath
 from services.gateway.schemas.problem import problems
-from services.gateway.schemas.tool_servers import NewToolServer, ToolApproval, ToolServer, ToolServerList
+from services.gateway.schemas.tool_servers import (
+    BegunLogin,
+    NewToolServer,
+    NewToolServerLogin,
+    ToolApproval,
+    ToolServer,
+    ToolServerList,
+    ToolServerLoginAnswer,
+)
 
 router = APIRouter(prefix="/v1/tool-servers", tags=["tools"], dependencies=[NEEDS_ADMIN])
 _TIMEOUT_S = 30.0
@@ -35,6 +45,40 @@ async def set_tool_server(server: ToolServerPath, new: NewToolServer, services: 
 async def delete_tool_server(server: ToolServerPath, services: Services) -> None:
     """Removes an MCP server of your tenant with its approvals. Harmless when repeated."""
     await services.tools.DeleteServer(pb.DeleteServerRequest(name=server), timeout=_TIMEOUT_S)
+
+
+@router.post("/{server}/login", responses=problems(404, 412, 413, 415, 504))
+async def begin_tool_server_login(
+    server: ToolServerPath, login: NewToolServerLogin, request: Request, services: Services
+) -> BegunLogin:
+    """Begins a login at an MCP server of your tenant that wants one (OAuth): open `authorization_url` in a browser. At the end the
+    browser comes to a page of this gateway, which finishes the login with your key, or to an address of your own program."""
+    callback = f"{base_url(request, services.settings)}{CALLBACK_PATH}"
+    asked = pb.BeginLoginRequest(
+        name=server,
+        redirect_uri=login.redirect_uri or callback,
+        client_id=login.client_id,
+        client_secret=login.client_secret.get_secret_value(),
+        scope=login.scope,
+    )
+    return BegunLogin.model_validate(encode(await services.tools.BeginLogin(asked, timeout=_TIMEOUT_S)))
+
+
+@router.post("/{server}/login/answer", responses=problems(404, 412, 413, 415, 504))
+async def finish_tool_server_login(
+    server: ToolServerPath, answer: ToolServerLoginAnswer, services: Services
+) -> ToolServer:
+    """Finishes the login that you have begun, with what the address holds to which the browser was sent."""
+    given = pb.FinishLoginRequest(
+        name=server, state=answer.state, code=answer.code.get_secret_value(), issuer=answer.iss or ""
+    )
+    return ToolServer.model_validate(encode((await services.tools.FinishLogin(given, timeout=_TIMEOUT_S)).server))
+
+
+@router.delete("/{server}/login", status_code=204, responses=problems(404, 412))
+async def end_tool_server_login(server: ToolServerPath, services: Services) -> None:
+    """Forgets the login at an MCP server of your tenant. Harmless when repeated."""
+    await services.tools.EndLogin(pb.EndLoginRequest(name=server), timeout=_TIMEOUT_S)
 
 
 @router.put("/{server}/tools/{tool}", responses=problems(404, 412, 413, 415, 504))

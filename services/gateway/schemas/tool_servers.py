@@ -6,8 +6,13 @@ from groundwork.tools.v1.tools_pb2 import SecretHeaders
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, StringConstraints
 
 from services.gateway.schemas.fields import Pattern, RequestBody
+from services.gateway.schemas.times import Moment
 
 HeaderName = Annotated[str, StringConstraints(min_length=1, max_length=100)]
+_OWN_PROGRAM = Pattern(
+    r"^(http://(127\.0\.0\.1|\[::1\]):[0-9]{1,5}/callback)?$",
+    "is no address of a program, as http://127.0.0.1:4711/callback",
+)
 HeaderValue = Annotated[SecretStr, Field(min_length=1, max_length=4000)]
 
 
@@ -35,6 +40,7 @@ class ToolServer(BaseModel):
     header_names: list[str] = Field(
         description="Names of the headers that are sent to it. Their values are shown to nobody."
     )
+    logged_in: bool = Field(description="Whether somebody has logged in there for your tenant.")
 
 
 class ToolServerList(BaseModel):
@@ -65,6 +71,46 @@ class NewToolServer(RequestBody):
         if self.headers is None:
             return None
         return SecretHeaders(values={name: value.get_secret_value() for name, value in self.headers.items()})
+
+
+class NewToolServerLogin(RequestBody):
+    """A login at an MCP server that is to begin."""
+
+    model_config = ConfigDict(json_schema_extra={"example": {}})
+
+    redirect_uri: Annotated[str, _OWN_PROGRAM] = Field(
+        default="",
+        description="Address of your own program on the machine of the browser, as `http://127.0.0.1:4711/callback`; empty: the "
+        "page of this gateway.",
+    )
+    client_id: str = Field(
+        default="",
+        max_length=1000,
+        description="Of a client that is registered at the authorization server; empty: one is registered now.",
+    )
+    client_secret: SecretStr = Field(
+        default=SecretStr(""), max_length=1000, description="Its secret, where it has one."
+    )
+    scope: str = Field(default="", max_length=1000, description="What to ask for; empty: what the server says.")
+
+
+class BegunLogin(BaseModel):
+    """A login that waits for its person."""
+
+    authorization_url: str = Field(description="What to open in a browser.")
+    expires_at: Moment = Field(description="Until when it can be finished.")
+
+
+class ToolServerLoginAnswer(RequestBody):
+    """What the browser was given at the end of a login."""
+
+    model_config = ConfigDict(json_schema_extra={"example": {"state": "crm.9f…", "code": "SplxlO…", "iss": None}})
+
+    state: str = Field(max_length=200, description="`state` of the address.")
+    code: SecretStr = Field(
+        default=SecretStr(""), max_length=2000, description="`code` of it; empty where it has none."
+    )
+    iss: str | None = Field(default=None, max_length=2000, description="`iss` of it, where it has one.")
 
 
 class ToolApproval(RequestBody):

@@ -2,6 +2,7 @@
 and what it does to one call it does to no other. It is offered no sampling, no elicitation and no roots."""
 
 import json
+from collections import deque
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -27,6 +28,7 @@ from services.tools.errors import ServiceUnavailable, ToolBroke, ToolError
 from services.tools.models import ToolOutput
 from services.tools.settings import McpServerSettings
 from services.tools.sources.remote_tools import RemoteTool, digest_of
+from services.tools.sources.tokens import Access
 
 _log = structlog.get_logger()
 TEXT_CHARACTERS_MAX = 40_000
@@ -35,16 +37,23 @@ _HIDDEN = "[hidden]"
 _PAGES_MAX = 10
 _TOLD_CHARACTERS_MAX = 200
 _LOGGED_CHARACTERS_MAX = 1000
+_TOKENS_HIDDEN = 8
+"""Access tokens, the newest ones, that are hidden where a server repeats them."""
 
 
 class McpServer:
     """A RemoteServer behind its settings."""
 
-    def __init__(self, name: str, settings: McpServerSettings, guard: EgressGuard) -> None:
+    def __init__(
+        self, name: str, settings: McpServerSettings, guard: EgressGuard, access: Access | None = None
+    ) -> None:
+        """`access`: of a tenant's server, at which somebody may have logged in."""
         self._name = name
         self._settings = settings
         self._guard = guard
+        self._access = access
         self._tokens = _Tokens()
+        self._sent_tokens: deque[str] = deque(maxlen=_TOKENS_HIDDEN)
 
     async def tools(self) -> list[RemoteTool]:
         async with self._connected() as client:
@@ -83,8 +92,9 @@ class McpServer:
     async def _connected(self) -> AsyncGenerator[Client, None]:
         """Raises ServiceUnavailable before a connection is there, and ToolBroke when it breaks."""
         is_there, found = False, _Trouble()
+        token = await self._access.token() if self._access else ""
         try:
-            async with self._transport(found) as transport, Client(transport, cache=None) as client:
+            async with self._transport(found, token) as transport, Client(transport, cache=None) as client:
                 is_there = True
                 yield client
         except* (
@@ -99,7 +109,7 @@ class McpServer:
             why = self._hidden(shortened(str(_first(group)), 300)) or type(_first(group)).__name__
             kind = ToolBroke if is_there else ServiceUnavailable
             if found.status in (401, 403):
-                why = f"it answers {found.status} and wants to know who asks; check the headers that it is sent"
+                why = f"it answers {found.status} and wants to know who asks; {self._way_in(token)}"
             elif found.written and not is_there:
                 words = self._hidden(found.written.decode(errors="replace"))[-_LOGGED_CHARACTERS_MAX:]
                 _log.warning("mcp_program_failed", server=self._name, why=why, wrote=words)
@@ -107,16 +117,31 @@ class McpServer:
             raise kind(f"the server {self._name} cannot be used: {why}") from group
 
     @asynccontextmanager
-    async def _transport(self, found: "_Trouble") -> AsyncGenerator[Any, None]:
+    async def _transport(self, found: "_Trouble", token: str) -> AsyncGenerator[Any, None]:
         settings = self._settings
         if settings.command:
             environment = {name: value.get_secret_value() for name, value in settings.env.items()}
             yield program(settings.command, environment, found.written)
             return
         headers = {name: value.get_secret_value() for name, value in settings.headers.items()}
+        if token:
+            headers = {name: value for name, value in headers.items() if name.lower() != "authorization"}
+            headers["Authorization"] = f"Bearer {token}"
+            self._sent_tokens.append(token)
         async with guarded_client(self._guard, headers, settings.timeout_s, self._auth()) as http:
             http.event_hooks = {"response": [found.note]}
             yield streamable_http_client(settings.url, http_client=http, max_sse_event_size=MESSAGE_BYTES_MAX)
+
+    def _way_in(self, token: str) -> str:
+        if self._access is None:
+            return "check the headers that it is sent"
+        if token:
+            self._access.refused(token)
+            return f"the login there is renewed with the next call; log in again if that does not help: {self._how()}"
+        return f"log in there ({self._how()}), or check the headers that it is sent"
+
+    def _how(self) -> str:
+        return f"`groundwork tool-servers login {self._name}`"
 
     def _auth(self) -> httpx2.Auth | None:
         oauth = self._settings.oauth
@@ -135,6 +160,7 @@ class McpServer:
         """The text without the secrets that the server was sent, should it repeat them."""
         settings = self._settings
         secrets = [each.get_secret_value() for each in (*settings.env.values(), *settings.headers.values())]
+        secrets += self._sent_tokens
         for secret in [*secrets, *(each.split()[-1] for each in secrets if each.split())]:
             if len(secret) >= 6:
                 text = text.replace(secret, _HIDDEN)

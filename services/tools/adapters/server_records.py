@@ -1,36 +1,54 @@
-"""Tenants' records of MCP servers (`TOOL_SERVERS`, keys `<tenant>.<server>`), the same in every process. Headers are sealed, and
-can be opened for their own server and address only."""
+"""Tenants' records of MCP servers (`TOOL_SERVERS`), the same in every process: what was decided of a server under
+`<tenant>.<server>`, the login at it under `<tenant>.<server>.login`, and one that waits for its person under
+`<tenant>.<server>.waiting`: the tokens are renewed while somebody approves a tool.
 
+Headers and logins are sealed, and can be opened for their own server and address only. When the key was changed they are sealed
+anew by a process that has seen the key before.
+"""
+
+import asyncio
 import base64
 import json
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import datetime
 from typing import Any
 
+import structlog
 from pydantic import SecretStr
 
 from kit.access.sealing import CannotOpen, Sealer
-from kit.jetstream import Entry, Nats
+from kit.errors import Aborted, Unavailable
+from kit.jetstream import Entry, KeyValue, Nats
 from kit.stores.followed_settings import FollowedSettings
 from services.tools.errors import NoSealingKey
+from services.tools.sources.logins import Login, WaitingLogin
 from services.tools.sources.remote_records import Approval, ServerRecord
 from services.tools.state import SERVERS
+
+_log = structlog.get_logger()
+_LOGIN, _WAITING = "login", "waiting"
+_RESEAL_EVERY_S = 5.0
+"""A changed key is seen within a second; the one before is known to no process that starts later."""
 
 
 class KeyValueServerRecords:
     """ServerRecords over one bucket."""
 
-    def __init__(self, sealer: Sealer | None) -> None:
+    def __init__(self, bucket: KeyValue, sealer: Sealer | None) -> None:
         """`open` makes it."""
+        self._bucket = bucket
         self._sealer = sealer
         self._records: dict[str, dict[str, ServerRecord]] = {}
+        self._logins: dict[str, bytes] = {}
+        """By key, sealed."""
+        self._stored: dict[str, Entry] = {}
         self.settings: FollowedSettings
 
     @classmethod
     async def open(cls, nats: Nats, sealer: Sealer | None) -> "KeyValueServerRecords":
         """Returns the records with what is stored already known. Raises Unavailable."""
-        records = cls(sealer)
+        records = cls(await KeyValue.open(nats, SERVERS.name), sealer)
         records.settings = await FollowedSettings.open(nats, SERVERS.name, records._apply)
         return records
 
@@ -41,22 +59,91 @@ class KeyValueServerRecords:
         key = f"{tenant_id}.{server}"
         await self.settings.put(key, encode(self._sealed(record, key)) if record else b"null")
 
+    def login(self, tenant_id: str, server: str, *, is_waiting: bool = False) -> Login | None:
+        key = _login_key(tenant_id, server, is_waiting=is_waiting)
+        if (sealed := self._logins.get(key)) is None:
+            return None
+        if self._sealer is None:
+            raise CannotOpen("this process has no key")
+        return _decode_login(self._sealer.open(sealed, _place(key, self._url(key))))
+
+    async def put_login(self, tenant_id: str, server: str, login: Login | None, *, is_waiting: bool = False) -> None:
+        key = _login_key(tenant_id, server, is_waiting=is_waiting)
+        if login is None:
+            if key in self._logins:
+                await self.settings.put(key, b"null")
+            return
+        sealed = self._required_sealer().seal(_encode_login(login), _place(key, self._url(key)))
+        await self.settings.put(key, _encode_sealed_login(sealed))
+
+    async def changed_login(self, tenant_id: str, server: str, known: Login, *, timeout_s: float) -> Login | None:
+        try:
+            async with asyncio.timeout(timeout_s):
+                await self.settings.wait_for(lambda: self.login(tenant_id, server) != known)
+        except TimeoutError:
+            return None
+        return self.login(tenant_id, server)
+
+    async def keep_sealed(self) -> None:
+        """Seals anew what a changed key has sealed before. Runs until cancelled."""
+        while True:
+            try:
+                await self.reseal()
+            except Unavailable as error:
+                _log.warning("tool_servers_not_resealed", error=error.message)
+            await asyncio.sleep(_RESEAL_EVERY_S)
+
+    async def reseal(self) -> None:
+        """Seals under the newest key what was sealed under another that this process has seen, and opens what it could not open
+        until now. Raises Unavailable."""
+        for key, entry in list(self._stored.items()):
+            sealed = _sealed_of(entry)
+            if self._sealer is None or not sealed:
+                continue
+            place = _place(key, self._url(key))
+            try:
+                opened = self._sealer.open(sealed, place)
+            except CannotOpen:
+                continue
+            if self._sealer.is_newest(sealed):
+                await self._apply(entry)  # the key has come after the record
+                continue
+            try:
+                await self._bucket.update(key, _with_sealed(entry, self._sealer.seal(opened, place)), entry.revision)
+            except Aborted:
+                continue  # another process was first, or the record was changed
+
     async def _apply(self, entry: Entry) -> None:
-        tenant_id, _, server = entry.key.partition(".")
+        tenant_id, _, rest = entry.key.partition(".")
+        server, _, what = rest.partition(".")
+        sealed = _sealed_of(entry)
+        self._stored[entry.key] = entry
+        if what:
+            self._logins.pop(entry.key, None)
+            if sealed:
+                self._logins[entry.key] = sealed
+            return
         record = decode(entry.value or b"null")
         known = self._records.setdefault(tenant_id, {})
         known.pop(server, None)
         if record is not None:
             known[server] = self._opened(record, entry.key)
 
+    def _url(self, key: str) -> str:
+        tenant_id, server, *_ = key.split(".")
+        return self._records.get(tenant_id, {}).get(server, ServerRecord()).url
+
+    def _required_sealer(self) -> Sealer:
+        if self._sealer is None:
+            raise NoSealingKey("this installation keeps no secrets: an operator gives the tools service a key first")
+        return self._sealer
+
     def _sealed(self, record: ServerRecord, key: str) -> ServerRecord:
         """The record as it is stored; headers that this process could not open stay as they are."""
         if not record.headers:
             return record
-        if self._sealer is None:
-            raise NoSealingKey("this installation keeps no headers: an operator gives the tools service a key first")
         headers = {name: value.get_secret_value() for name, value in record.headers.items()}
-        sealed = self._sealer.seal(json.dumps(headers).encode(), _place(key, record.url))
+        sealed = self._required_sealer().seal(json.dumps(headers).encode(), _place(key, record.url))
         return replace(record, sealed=base64.b64encode(sealed).decode())
 
     def _opened(self, record: ServerRecord, key: str) -> ServerRecord:
@@ -72,6 +159,10 @@ class KeyValueServerRecords:
 
 def _place(key: str, url: str) -> str:
     return f"{SERVERS.name}/{key}/{url}"
+
+
+def _login_key(tenant_id: str, server: str, *, is_waiting: bool) -> str:
+    return f"{tenant_id}.{server}.{_WAITING if is_waiting else _LOGIN}"
 
 
 def encode(record: ServerRecord) -> bytes:
@@ -94,3 +185,40 @@ def decode(value: bytes) -> ServerRecord | None:
         for tool, each in data["approved"].items()
     }
     return ServerRecord(data["url"], approved, sealed=data.get("headers", ""))
+
+
+def _encode_sealed_login(sealed: bytes) -> bytes:
+    """A version that knows no logins reads a server without an address, and passes it over."""
+    return json.dumps({"url": "", "approved": {}, _LOGIN: base64.b64encode(sealed).decode()}).encode()
+
+
+def _encode_login(login: Login) -> bytes:
+    return json.dumps(asdict(login), default=datetime.isoformat).encode()
+
+
+def _decode_login(opened: bytes) -> Login:
+    data: dict[str, Any] = json.loads(opened)
+    waits = data["waiting"]
+    return Login(
+        redirect_uri=data["redirect_uri"],
+        scope=data["scope"],
+        client=data["client"],
+        authorization_server=data["authorization_server"],
+        resource=data["resource"],
+        tokens=data["tokens"],
+        expires_at_s=data["expires_at_s"],
+        waiting=waits
+        and WaitingLogin(waits["state"], waits["verifier"], waits["subject"], datetime.fromisoformat(waits["until"])),
+    )
+
+
+def _sealed_of(entry: Entry) -> bytes:
+    """What is sealed in an entry; empty where nothing is."""
+    data = json.loads(entry.value or b"null") or {}
+    return base64.b64decode(data.get(_LOGIN) or data.get("headers") or "")
+
+
+def _with_sealed(entry: Entry, sealed: bytes) -> bytes:
+    data: dict[str, Any] = json.loads(entry.value or b"{}")
+    name = _LOGIN if _LOGIN in data else "headers"
+    return json.dumps({**data, name: base64.b64encode(sealed).decode()}).encode()

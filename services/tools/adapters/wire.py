@@ -49,6 +49,7 @@ def encode_server(server: ListedServer) -> pb.ToolServer:
         url=server.url,
         error=server.error,
         header_names=server.headers,
+        logged_in=server.is_logged_in,
         tools=[
             pb.ServerTool(
                 name=each.remote.name,

@@ -9,6 +9,7 @@ from typing import Any
 import structlog
 from pydantic import SecretStr
 
+from kit.access.sealing import CannotOpen
 from services.tools.calling.progress import Tell
 from services.tools.errors import ServiceUnavailable, ToolError, UnknownTool
 from services.tools.models import Call, Caller, Tool, ToolOutput
@@ -62,6 +63,8 @@ class ListedServer:
     tools: Sequence[ListedTool]
     headers: Sequence[str] = ()
     """Names of the headers that are sent to it. Their values are shown to nobody."""
+    is_logged_in: bool = False
+    """Whether somebody has logged in there for the tenant."""
 
 
 class RemoteTools:
@@ -71,11 +74,11 @@ class RemoteTools:
         self,
         servers: Mapping[str, tuple[RemoteServer, RemotePolicy]],
         records: ServerRecords,
-        connect: Callable[[str, str, Mapping[str, SecretStr]], RemoteServer],
+        connect: Callable[[str, str, ServerRecord], RemoteServer],
         *,
         every_s: float = 300.0,
     ) -> None:
-        """`servers` are the operator's; `connect` reaches a tenant's, by name, address and headers. `every_s`: how often a
+        """`servers` are the operator's; `connect` reaches a tenant's, by tenant, name and record. `every_s`: how often a
         server is asked which tools it has."""
         self._operators = {name: _Known(name, server, policy) for name, (server, policy) in servers.items()}
         self._tenants: dict[tuple[str, str], _Known] = {}
@@ -116,10 +119,21 @@ class RemoteTools:
         await self.refresh([known for known, _ in found if not known.is_heard or known.name == again])
         return [
             ListedServer(
-                known.name, known.url, known.error, [each for each, _ in _judged(known, record)], sorted(known.headers)
+                known.name,
+                known.url,
+                known.error,
+                [each for each, _ in _judged(known, record)],
+                sorted(known.headers),
+                self._is_logged_in(tenant_id, known),
             )
             for known, record in found
         ]
+
+    def _is_logged_in(self, tenant_id: str, known: _Known) -> bool:
+        try:
+            return bool(known.url) and self._records.login(tenant_id, known.name) is not None
+        except CannotOpen:
+            return False
 
     def _of(self, tenant_id: str) -> Iterator[tuple[_Known, ServerRecord]]:
         records = self._records.of(tenant_id)
@@ -131,7 +145,7 @@ class RemoteTools:
             there = self._tenants.get((tenant_id, name))
             how = (record.url, record.headers, bool(record.sealed))
             if there is None or (there.url, there.headers, there.is_locked) != how:
-                server = Locked() if record.sealed else self._connect(name, record.url, record.headers)
+                server = Locked() if record.sealed else self._connect(tenant_id, name, record)
                 there = _Known(name, server, RemotePolicy(), *how)
                 self._tenants[tenant_id, name] = there
             yield there, record

@@ -7,6 +7,8 @@ from typing import Protocol
 
 from pydantic import SecretStr
 
+from services.tools.sources.logins import Login
+
 
 @dataclass(frozen=True)
 class Approval:
@@ -42,4 +44,16 @@ class ServerRecords(Protocol):
 
     async def put(self, tenant_id: str, server: str, record: ServerRecord | None) -> None:
         """Keeps a record, or removes it, and returns when this process knows. Raises Unavailable."""
+        ...
+
+    def login(self, tenant_id: str, server: str, *, is_waiting: bool = False) -> Login | None:
+        """The login at a server that the tenant has added, or the one that waits for its person. Raises CannotOpen."""
+        ...
+
+    async def put_login(self, tenant_id: str, server: str, login: Login | None, *, is_waiting: bool = False) -> None:
+        """Keeps a login, or removes it, and returns when this process knows. Raises Unavailable, NoSealingKey."""
+        ...
+
+    async def changed_login(self, tenant_id: str, server: str, known: Login, *, timeout_s: float) -> Login | None:
+        """The login as another process has kept it since `known`; None when none does so in time. Raises CannotOpen."""
         ...

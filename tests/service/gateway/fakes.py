@@ -478,6 +478,7 @@ class FakeTools(tools_pb2_grpc.ToolsServiceServicer):
 
     def __init__(self) -> None:
         self.approvals: list[tools_pb2.ApproveToolRequest] = []
+        self.logins: list[Any] = []
         self.removed: list[str] = []
 
     def _server(self, name: str = "crm") -> tools_pb2.ToolServer:
@@ -493,6 +494,18 @@ class FakeTools(tools_pb2_grpc.ToolsServiceServicer):
     async def DeleteServer(self, request: Any, context: Any) -> tools_pb2.DeleteServerResponse:
         self.removed.append(request.name)
         return tools_pb2.DeleteServerResponse()
+
+    async def BeginLogin(self, request: Any, context: Any) -> tools_pb2.BeginLoginResponse:
+        self.logins.append(request)
+        return tools_pb2.BeginLoginResponse(authorization_url="https://login.example.com/authorize", expires_at=AT)
+
+    async def FinishLogin(self, request: Any, context: Any) -> tools_pb2.FinishLoginResponse:
+        self.logins.append(request)
+        return tools_pb2.FinishLoginResponse(server=self._server(request.name))
+
+    async def EndLogin(self, request: Any, context: Any) -> tools_pb2.EndLoginResponse:
+        self.logins.append(request)
+        return tools_pb2.EndLoginResponse()
 
     async def ApproveTool(self, request: Any, context: Any) -> tools_pb2.ApproveToolResponse:
         self.approvals.append(request)

@@ -64,6 +64,8 @@ BODIES: dict[str, dict[str, Any]] = {
     "MemoryQuery": {"query": "tea"},
     "MemoryForgetting": {"text": "tea"},
     "NewToolServer": {"url": "https://mcp.example.com/mcp", "headers": {"Authorization": "Bearer 1"}},
+    "NewToolServerLogin": {"scope": "crm"},
+    "ToolServerLoginAnswer": {"state": "crm.1", "code": "c1", "iss": "https://login.example.com"},
     "ToolApproval": {"digest": "ab" * 32, "reads_only": True},
     "SearchRequest": {"query": "notice"},
     "QaRequest": {"question": "How long?"},

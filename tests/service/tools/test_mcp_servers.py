@@ -28,6 +28,7 @@ from services.tools.server_admin import ServerAdmin, ServerNotYours, ToolChanged
 from services.tools.settings import McpServerSettings
 from services.tools.sources.chain import guarded
 from services.tools.sources.limits import Deadline, Turns
+from services.tools.sources.logins import Login
 from services.tools.sources.remote import RemoteTools
 from services.tools.sources.remote_records import ServerRecord
 from services.tools.sources.remote_tools import RemotePolicy, RemoteServer, RemoteTool, digest_of, tool_of
@@ -97,13 +98,22 @@ class Records:
         if record is not None:
             self.kept[tenant_id][server] = record
 
+    def login(self, tenant_id: str, server: str, *, is_waiting: bool = False) -> Login | None:
+        return None
+
+    async def put_login(self, tenant_id: str, server: str, login: Login | None, *, is_waiting: bool = False) -> None:
+        assert login is None
+
+    async def changed_login(self, tenant_id: str, server: str, known: Login, *, timeout_s: float) -> Login | None:
+        raise NotImplementedError
+
 
 def remote_tools(
     servers: Mapping[str, tuple[RemoteServer, RemotePolicy]],
     records: Records | None = None,
     theirs: RemoteServer | None = None,
 ) -> RemoteTools:
-    return RemoteTools(servers, records or Records(), lambda _name, _url, _headers: theirs or Silent())
+    return RemoteTools(servers, records or Records(), lambda _tenant, _name, _record: theirs or Silent())
 
 
 class Silent:
@@ -302,8 +312,8 @@ async def test_tenant_adds_a_server_and_approves_what_it_has_read() -> None:
 async def test_headers_go_to_their_own_address_alone_and_stay_until_they_are_changed() -> None:
     records, ann, sent = Records(), Principal("acme", "ann"), []
 
-    def connect(_name: str, url: str, headers: Mapping[str, SecretStr]) -> RemoteServer:
-        sent.append((url, {name: value.get_secret_value() for name, value in headers.items()}))
+    def connect(_tenant: str, _name: str, record: ServerRecord) -> RemoteServer:
+        sent.append((record.url, {name: value.get_secret_value() for name, value in record.headers.items()}))
         return Theirs()
 
     remote = RemoteTools({}, records, connect)

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable
 from typing import Any
+from urllib.parse import urlencode
 
+import httpx
 import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
 from cli.display.tool_names import in_words
 from cli.main import app
-from tests.unit.cli.conftest import FakeServer
+from tests.unit.cli.conftest import FakeServer, Handler
 
 Command = Callable[..., Result]
 PATH = "/v1/tool-servers"
@@ -29,7 +32,7 @@ FIND = {
 
 
 def listed(name: str, *tools: dict[str, Any], error: str = "") -> dict[str, Any]:
-    return {"name": name, "url": "", "error": error, "tools": list(tools), "header_names": []}
+    return {"name": name, "url": "", "error": error, "tools": list(tools), "header_names": [], "logged_in": False}
 
 
 @pytest.fixture(autouse=True)
@@ -67,6 +70,31 @@ def test_digest_or_yes_approves_without_a_question(server: FakeServer, groundwor
     assert groundwork("tool-servers", "approve", "crm", "find", "--yes").exit_code == 0
     assert groundwork("tool-servers", "approve", "crm", "find", "--digest", "cd" * 32).exit_code == 0
     assert approved(server) == [DIGEST, "cd" * 32]
+
+
+def test_login_waits_for_the_browser_and_hands_over_what_it_brings(server: FakeServer, groundwork: Command) -> None:
+    def begin(http: Handler) -> None:
+        asked = json.loads(http.body)
+        brought = urlencode({"state": "crm.1", "code": "c1", "iss": "https://login.example"})
+        threading.Thread(target=httpx.get, args=(f"{asked['redirect_uri']}?{brought}",)).start()
+        http.json(
+            {"authorization_url": "https://login.example/authorize?x=1", "expires_at": "2026-01-01T00:00:00.000Z"}
+        )
+
+    server.on("POST", f"{PATH}/crm/login", begin)
+    server.on("POST", f"{PATH}/crm/login/answer", lambda http: http.json(listed("crm", FIND)))
+    told = groundwork("tool-servers", "login", "crm", "--scope", "a")
+    assert told.exit_code == 0, told.stderr
+    assert "https://login.example/authorize?x=1" in told.stderr
+    assert json.loads(server.requests[-1][2]) == {"state": "crm.1", "code": "c1", "iss": "https://login.example"}
+
+
+def test_login_with_a_browser_elsewhere_shows_the_address_alone(server: FakeServer, groundwork: Command) -> None:
+    begun = {"authorization_url": "https://login.example/authorize?x=1", "expires_at": "2026-01-01T00:00:00.000Z"}
+    server.on("POST", f"{PATH}/crm/login", lambda http: http.json(begun))
+    told = groundwork("tool-servers", "login", "crm", "--elsewhere", "--json")
+    assert json.loads(told.stdout) == begun
+    assert "redirect_uri" not in json.loads(server.requests[-1][2])
 
 
 @pytest.mark.parametrize(

@@ -24,11 +24,12 @@ _sym_db = _symbol_database.Default()
 
 from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb2
 from google.protobuf import struct_pb2 as google_dot_protobuf_dot_struct__pb2
+from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 from groundwork.auth.v1 import auth_pb2 as groundwork_dot_auth_dot_v1_dot_auth__pb2
 from groundwork.retriever.v1 import retriever_pb2 as groundwork_dot_retriever_dot_v1_dot_retriever__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1fgroundwork/tools/v1/tools.proto\x12\x13groundwork.tools.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1dgroundwork/auth/v1/auth.proto\x1a\'groundwork/retriever/v1/retriever.proto\"\x14\n\x12ListServersRequest\"G\n\x13ListServersResponse\x12\x30\n\x07servers\x18\x01 \x03(\x0b\x32\x1f.groundwork.tools.v1.ToolServer\"b\n\x10SetServerRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0b\n\x03url\x18\x02 \x01(\t\x12\x33\n\x07headers\x18\x03 \x01(\x0b\x32\".groundwork.tools.v1.SecretHeaders\"~\n\rSecretHeaders\x12>\n\x06values\x18\x01 \x03(\x0b\x32..groundwork.tools.v1.SecretHeaders.ValuesEntry\x1a-\n\x0bValuesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"D\n\x11SetServerResponse\x12/\n\x06server\x18\x01 \x01(\x0b\x32\x1f.groundwork.tools.v1.ToolServer\"#\n\x13\x44\x65leteServerRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\"\x16\n\x14\x44\x65leteServerResponse\"T\n\x12\x41pproveToolRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04tool\x18\x02 \x01(\t\x12\x0e\n\x06\x64igest\x18\x03 \x01(\t\x12\x12\n\nreads_only\x18\x04 \x01(\x08\"F\n\x13\x41pproveToolResponse\x12/\n\x06server\x18\x01 \x01(\x0b\x32\x1f.groundwork.tools.v1.ToolServer\"|\n\nToolServer\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0b\n\x03url\x18\x02 \x01(\t\x12\r\n\x05\x65rror\x18\x03 \x01(\t\x12.\n\x05tools\x18\x04 \x03(\x0b\x32\x1f.groundwork.tools.v1.ServerTool\x12\x14\n\x0cheader_names\x18\x05 \x03(\t\"\x9c\x01\n\nServerTool\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\x02 \x01(\t\x12+\n\nparameters\x18\x03 \x01(\x0b\x32\x17.google.protobuf.Struct\x12\x0e\n\x06\x64igest\x18\x04 \x01(\t\x12\r\n\x05state\x18\x05 \x01(\t\x12\x0b\n\x03why\x18\x06 \x01(\t\x12\x12\n\nreads_only\x18\x07 \x01(\x08\"\xc7\x03\n\x04Tool\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\x02 \x01(\t\x12+\n\nparameters\x18\x03 \x01(\x0b\x32\x17.google.protobuf.Struct\x12\x15\n\rparallel_safe\x18\x04 \x01(\x08\x12\x11\n\tcacheable\x18\x05 \x01(\x08\x12\x16\n\x0eneeds_approval\x18\x06 \x01(\x08\x12*\n\x07timeout\x18\x07 \x01(\x0b\x32\x19.google.protobuf.Duration\x12/\n\x06\x65\x66\x66\x65\x63t\x18\x08 \x01(\x0e\x32\x1f.groundwork.tools.v1.ToolEffect\x12\x1c\n\x14requires_fresh_input\x18\t \x01(\x08\x12\x15\n\rkey_arguments\x18\n \x03(\t\x12\r\n\x05worth\x18\x0b \x01(\x11\x12\x15\n\rcalled_for_by\x18\x0c \x03(\t\x12\x38\n\rwithout_model\x18\r \x01(\x0b\x32!.groundwork.tools.v1.WithoutModel\x12\x16\n\x0eself_contained\x18\x0e \x01(\x08\x12\x12\n\non_request\x18\x0f \x01(\x08\x12\x0f\n\x07outward\x18\x10 \x01(\x08\"A\n\x0cWithoutModel\x12\x0e\n\x06intent\x18\x01 \x01(\t\x12\x10\n\x08\x61rgument\x18\x02 \x01(\t\x12\x0f\n\x07\x61\x62ility\x18\x03 \x01(\t\"\x12\n\x10ListToolsRequest\"=\n\x11ListToolsResponse\x12(\n\x05tools\x18\x01 \x03(\x0b\x32\x19.groundwork.tools.v1.Tool\"\x8b\x01\n\x0f\x43\x61llToolRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12*\n\targuments\x18\x02 \x01(\x0b\x32\x17.google.protobuf.Struct\x12\x0f\n\x07\x63\x61ll_id\x18\x03 \x01(\t\x12\x15\n\rallowed_tools\x18\x04 \x03(\t\x12\x16\n\x0e\x63ollection_ids\x18\x05 \x03(\t\"\x85\x01\n\x10\x43\x61llToolResponse\x12\x35\n\x08progress\x18\x01 \x01(\x0b\x32!.groundwork.tools.v1.ToolProgressH\x00\x12\x31\n\x06result\x18\x02 \x01(\x0b\x32\x1f.groundwork.tools.v1.ToolResultH\x00\x42\x07\n\x05\x65vent\"\x1f\n\x0cToolProgress\x12\x0f\n\x07message\x18\x01 \x01(\t\"\xe7\x01\n\nToolResult\x12\n\n\x02ok\x18\x01 \x01(\x08\x12&\n\x06output\x18\x02 \x01(\x0b\x32\x16.google.protobuf.Value\x12\x14\n\x0c\x65rror_reason\x18\x03 \x01(\t\x12\x15\n\rerror_message\x18\x04 \x01(\t\x12+\n\x08\x64uration\x18\x05 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x0e\n\x06\x63\x61\x63hed\x18\x06 \x01(\x08\x12\x0f\n\x07summary\x18\x07 \x01(\t\x12*\n\x04hits\x18\x08 \x03(\x0b\x32\x1c.groundwork.retriever.v1.Hit\"$\n\x12\x46orgetCallsRequest\x12\x0e\n\x06\x63\x61ller\x18\x01 \x01(\t\"\x15\n\x13\x46orgetCallsResponse*q\n\nToolEffect\x12\x1b\n\x17TOOL_EFFECT_UNSPECIFIED\x10\x00\x12\x14\n\x10TOOL_EFFECT_NONE\x10\x01\x12\x1a\n\x16TOOL_EFFECT_IDEMPOTENT\x10\x02\x12\x14\n\x10TOOL_EFFECT_ONCE\x10\x03\x32\xeb\x05\n\x0cToolsService\x12\x63\n\tListTools\x12%.groundwork.tools.v1.ListToolsRequest\x1a&.groundwork.tools.v1.ListToolsResponse\"\x07\x90\x02\x01\x88\xb5\x18\x05\x12\x62\n\x08\x43\x61llTool\x12$.groundwork.tools.v1.CallToolRequest\x1a%.groundwork.tools.v1.CallToolResponse\"\x07\x90\x02\x02\x88\xb5\x18\x05\x30\x01\x12i\n\x0b\x46orgetCalls\x12\'.groundwork.tools.v1.ForgetCallsRequest\x1a(.groundwork.tools.v1.ForgetCallsResponse\"\x07\x90\x02\x02\x88\xb5\x18\x05\x12i\n\x0bListServers\x12\'.groundwork.tools.v1.ListServersRequest\x1a(.groundwork.tools.v1.ListServersResponse\"\x07\x90\x02\x01\x88\xb5\x18\x03\x12\x63\n\tSetServer\x12%.groundwork.tools.v1.SetServerRequest\x1a&.groundwork.tools.v1.SetServerResponse\"\x07\x90\x02\x02\x88\xb5\x18\x03\x12l\n\x0c\x44\x65leteServer\x12(.groundwork.tools.v1.DeleteServerRequest\x1a).groundwork.tools.v1.DeleteServerResponse\"\x07\x90\x02\x02\x88\xb5\x18\x03\x12i\n\x0b\x41pproveTool\x12\'.groundwork.tools.v1.ApproveToolRequest\x1a(.groundwork.tools.v1.ApproveToolResponse\"\x07\x90\x02\x02\x88\xb5\x18\x03\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1fgroundwork/tools/v1/tools.proto\x12\x13groundwork.tools.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1dgroundwork/auth/v1/auth.proto\x1a\'groundwork/retriever/v1/retriever.proto\"\x14\n\x12ListServersRequest\"G\n\x13ListServersResponse\x12\x30\n\x07servers\x18\x01 \x03(\x0b\x32\x1f.groundwork.tools.v1.ToolServer\"b\n\x10SetServerRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0b\n\x03url\x18\x02 \x01(\t\x12\x33\n\x07headers\x18\x03 \x01(\x0b\x32\".groundwork.tools.v1.SecretHeaders\"~\n\rSecretHeaders\x12>\n\x06values\x18\x01 \x03(\x0b\x32..groundwork.tools.v1.SecretHeaders.ValuesEntry\x1a-\n\x0bValuesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"D\n\x11SetServerResponse\x12/\n\x06server\x18\x01 \x01(\x0b\x32\x1f.groundwork.tools.v1.ToolServer\"#\n\x13\x44\x65leteServerRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\"\x16\n\x14\x44\x65leteServerResponse\"T\n\x12\x41pproveToolRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04tool\x18\x02 \x01(\t\x12\x0e\n\x06\x64igest\x18\x03 \x01(\t\x12\x12\n\nreads_only\x18\x04 \x01(\x08\"F\n\x13\x41pproveToolResponse\x12/\n\x06server\x18\x01 \x01(\x0b\x32\x1f.groundwork.tools.v1.ToolServer\"p\n\x11\x42\x65ginLoginRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x14\n\x0credirect_uri\x18\x02 \x01(\t\x12\x11\n\tclient_id\x18\x03 \x01(\t\x12\x15\n\rclient_secret\x18\x04 \x01(\t\x12\r\n\x05scope\x18\x05 \x01(\t\"_\n\x12\x42\x65ginLoginResponse\x12\x19\n\x11\x61uthorization_url\x18\x01 \x01(\t\x12.\n\nexpires_at\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"O\n\x12\x46inishLoginRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05state\x18\x02 \x01(\t\x12\x0c\n\x04\x63ode\x18\x03 \x01(\t\x12\x0e\n\x06issuer\x18\x04 \x01(\t\"F\n\x13\x46inishLoginResponse\x12/\n\x06server\x18\x01 \x01(\x0b\x32\x1f.groundwork.tools.v1.ToolServer\"\x1f\n\x0f\x45ndLoginRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\"\x12\n\x10\x45ndLoginResponse\"\x8f\x01\n\nToolServer\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0b\n\x03url\x18\x02 \x01(\t\x12\r\n\x05\x65rror\x18\x03 \x01(\t\x12.\n\x05tools\x18\x04 \x03(\x0b\x32\x1f.groundwork.tools.v1.ServerTool\x12\x14\n\x0cheader_names\x18\x05 \x03(\t\x12\x11\n\tlogged_in\x18\x06 \x01(\x08\"\x9c\x01\n\nServerTool\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\x02 \x01(\t\x12+\n\nparameters\x18\x03 \x01(\x0b\x32\x17.google.protobuf.Struct\x12\x0e\n\x06\x64igest\x18\x04 \x01(\t\x12\r\n\x05state\x18\x05 \x01(\t\x12\x0b\n\x03why\x18\x06 \x01(\t\x12\x12\n\nreads_only\x18\x07 \x01(\x08\"\xc7\x03\n\x04Tool\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\x02 \x01(\t\x12+\n\nparameters\x18\x03 \x01(\x0b\x32\x17.google.protobuf.Struct\x12\x15\n\rparallel_safe\x18\x04 \x01(\x08\x12\x11\n\tcacheable\x18\x05 \x01(\x08\x12\x16\n\x0eneeds_approval\x18\x06 \x01(\x08\x12*\n\x07timeout\x18\x07 \x01(\x0b\x32\x19.google.protobuf.Duration\x12/\n\x06\x65\x66\x66\x65\x63t\x18\x08 \x01(\x0e\x32\x1f.groundwork.tools.v1.ToolEffect\x12\x1c\n\x14requires_fresh_input\x18\t \x01(\x08\x12\x15\n\rkey_arguments\x18\n \x03(\t\x12\r\n\x05worth\x18\x0b \x01(\x11\x12\x15\n\rcalled_for_by\x18\x0c \x03(\t\x12\x38\n\rwithout_model\x18\r \x01(\x0b\x32!.groundwork.tools.v1.WithoutModel\x12\x16\n\x0eself_contained\x18\x0e \x01(\x08\x12\x12\n\non_request\x18\x0f \x01(\x08\x12\x0f\n\x07outward\x18\x10 \x01(\x08\"A\n\x0cWithoutModel\x12\x0e\n\x06intent\x18\x01 \x01(\t\x12\x10\n\x08\x61rgument\x18\x02 \x01(\t\x12\x0f\n\x07\x61\x62ility\x18\x03 \x01(\t\"\x12\n\x10ListToolsRequest\"=\n\x11ListToolsResponse\x12(\n\x05tools\x18\x01 \x03(\x0b\x32\x19.groundwork.tools.v1.Tool\"\x8b\x01\n\x0f\x43\x61llToolRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12*\n\targuments\x18\x02 \x01(\x0b\x32\x17.google.protobuf.Struct\x12\x0f\n\x07\x63\x61ll_id\x18\x03 \x01(\t\x12\x15\n\rallowed_tools\x18\x04 \x03(\t\x12\x16\n\x0e\x63ollection_ids\x18\x05 \x03(\t\"\x85\x01\n\x10\x43\x61llToolResponse\x12\x35\n\x08progress\x18\x01 \x01(\x0b\x32!.groundwork.tools.v1.ToolProgressH\x00\x12\x31\n\x06result\x18\x02 \x01(\x0b\x32\x1f.groundwork.tools.v1.ToolResultH\x00\x42\x07\n\x05\x65vent\"\x1f\n\x0cToolProgress\x12\x0f\n\x07message\x18\x01 \x01(\t\"\xe7\x01\n\nToolResult\x12\n\n\x02ok\x18\x01 \x01(\x08\x12&\n\x06output\x18\x02 \x01(\x0b\x32\x16.google.protobuf.Value\x12\x14\n\x0c\x65rror_reason\x18\x03 \x01(\t\x12\x15\n\rerror_message\x18\x04 \x01(\t\x12+\n\x08\x64uration\x18\x05 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x0e\n\x06\x63\x61\x63hed\x18\x06 \x01(\x08\x12\x0f\n\x07summary\x18\x07 \x01(\t\x12*\n\x04hits\x18\x08 \x03(\x0b\x32\x1c.groundwork.retriever.v1.Hit\"$\n\x12\x46orgetCallsRequest\x12\x0e\n\x06\x63\x61ller\x18\x01 \x01(\t\"\x15\n\x13\x46orgetCallsResponse*q\n\nToolEffect\x12\x1b\n\x17TOOL_EFFECT_UNSPECIFIED\x10\x00\x12\x14\n\x10TOOL_EFFECT_NONE\x10\x01\x12\x1a\n\x16TOOL_EFFECT_IDEMPOTENT\x10\x02\x12\x14\n\x10TOOL_EFFECT_ONCE\x10\x03\x32\x9a\x08\n\x0cToolsService\x12\x63\n\tListTools\x12%.groundwork.tools.v1.ListToolsRequest\x1a&.groundwork.tools.v1.ListToolsResponse\"\x07\x90\x02\x01\x88\xb5\x18\x05\x12\x62\n\x08\x43\x61llTool\x12$.groundwork.tools.v1.CallToolRequest\x1a%.groundwork.tools.v1.CallToolResponse\"\x07\x90\x02\x02\x88\xb5\x18\x05\x30\x01\x12i\n\x0b\x46orgetCalls\x12\'.groundwork.tools.v1.ForgetCallsRequest\x1a(.groundwork.tools.v1.ForgetCallsResponse\"\x07\x90\x02\x02\x88\xb5\x18\x05\x12i\n\x0bListServers\x12\'.groundwork.tools.v1.ListServersRequest\x1a(.groundwork.tools.v1.ListServersResponse\"\x07\x90\x02\x01\x88\xb5\x18\x03\x12\x63\n\tSetServer\x12%.groundwork.tools.v1.SetServerRequest\x1a&.groundwork.tools.v1.SetServerResponse\"\x07\x90\x02\x02\x88\xb5\x18\x03\x12l\n\x0c\x44\x65leteServer\x12(.groundwork.tools.v1.DeleteServerRequest\x1a).groundwork.tools.v1.DeleteServerResponse\"\x07\x90\x02\x02\x88\xb5\x18\x03\x12i\n\x0b\x41pproveTool\x12\'.groundwork.tools.v1.ApproveToolRequest\x1a(.groundwork.tools.v1.ApproveToolResponse\"\x07\x90\x02\x02\x88\xb5\x18\x03\x12\x63\n\nBeginLogin\x12&.groundwork.tools.v1.BeginLoginRequest\x1a\'.groundwork.tools.v1.BeginLoginResponse\"\x04\x88\xb5\x18\x03\x12\x66\n\x0b\x46inishLogin\x12\'.groundwork.tools.v1.FinishLoginRequest\x1a(.groundwork.tools.v1.FinishLoginResponse\"\x04\x88\xb5\x18\x03\x12`\n\x08\x45ndLogin\x12$.groundwork.tools.v1.EndLoginRequest\x1a%.groundwork.tools.v1.EndLoginResponse\"\x07\x90\x02\x02\x88\xb5\x18\x03\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -51,52 +52,70 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_TOOLSSERVICE'].methods_by_name['DeleteServer']._serialized_options = b'\220\002\002\210\265\030\003'
   _globals['_TOOLSSERVICE'].methods_by_name['ApproveTool']._loaded_options = None
   _globals['_TOOLSSERVICE'].methods_by_name['ApproveTool']._serialized_options = b'\220\002\002\210\265\030\003'
-  _globals['_TOOLEFFECT']._serialized_start=2301
-  _globals['_TOOLEFFECT']._serialized_end=2414
-  _globals['_LISTSERVERSREQUEST']._serialized_start=190
-  _globals['_LISTSERVERSREQUEST']._serialized_end=210
-  _globals['_LISTSERVERSRESPONSE']._serialized_start=212
-  _globals['_LISTSERVERSRESPONSE']._serialized_end=283
-  _globals['_SETSERVERREQUEST']._serialized_start=285
-  _globals['_SETSERVERREQUEST']._serialized_end=383
-  _globals['_SECRETHEADERS']._serialized_start=385
-  _globals['_SECRETHEADERS']._serialized_end=511
-  _globals['_SECRETHEADERS_VALUESENTRY']._serialized_start=466
-  _globals['_SECRETHEADERS_VALUESENTRY']._serialized_end=511
-  _globals['_SETSERVERRESPONSE']._serialized_start=513
-  _globals['_SETSERVERRESPONSE']._serialized_end=581
-  _globals['_DELETESERVERREQUEST']._serialized_start=583
-  _globals['_DELETESERVERREQUEST']._serialized_end=618
-  _globals['_DELETESERVERRESPONSE']._serialized_start=620
-  _globals['_DELETESERVERRESPONSE']._serialized_end=642
-  _globals['_APPROVETOOLREQUEST']._serialized_start=644
-  _globals['_APPROVETOOLREQUEST']._serialized_end=728
-  _globals['_APPROVETOOLRESPONSE']._serialized_start=730
-  _globals['_APPROVETOOLRESPONSE']._serialized_end=800
-  _globals['_TOOLSERVER']._serialized_start=802
-  _globals['_TOOLSERVER']._serialized_end=926
-  _globals['_SERVERTOOL']._serialized_start=929
-  _globals['_SERVERTOOL']._serialized_end=1085
-  _globals['_TOOL']._serialized_start=1088
-  _globals['_TOOL']._serialized_end=1543
-  _globals['_WITHOUTMODEL']._serialized_start=1545
-  _globals['_WITHOUTMODEL']._serialized_end=1610
-  _globals['_LISTTOOLSREQUEST']._serialized_start=1612
-  _globals['_LISTTOOLSREQUEST']._serialized_end=1630
-  _globals['_LISTTOOLSRESPONSE']._serialized_start=1632
-  _globals['_LISTTOOLSRESPONSE']._serialized_end=1693
-  _globals['_CALLTOOLREQUEST']._serialized_start=1696
-  _globals['_CALLTOOLREQUEST']._serialized_end=1835
-  _globals['_CALLTOOLRESPONSE']._serialized_start=1838
-  _globals['_CALLTOOLRESPONSE']._serialized_end=1971
-  _globals['_TOOLPROGRESS']._serialized_start=1973
-  _globals['_TOOLPROGRESS']._serialized_end=2004
-  _globals['_TOOLRESULT']._serialized_start=2007
-  _globals['_TOOLRESULT']._serialized_end=2238
-  _globals['_FORGETCALLSREQUEST']._serialized_start=2240
-  _globals['_FORGETCALLSREQUEST']._serialized_end=2276
-  _globals['_FORGETCALLSRESPONSE']._serialized_start=2278
-  _globals['_FORGETCALLSRESPONSE']._serialized_end=2299
-  _globals['_TOOLSSERVICE']._serialized_start=2417
-  _globals['_TOOLSSERVICE']._serialized_end=3164
+  _globals['_TOOLSSERVICE'].methods_by_name['BeginLogin']._loaded_options = None
+  _globals['_TOOLSSERVICE'].methods_by_name['BeginLogin']._serialized_options = b'\210\265\030\003'
+  _globals['_TOOLSSERVICE'].methods_by_name['FinishLogin']._loaded_options = None
+  _globals['_TOOLSSERVICE'].methods_by_name['FinishLogin']._serialized_options = b'\210\265\030\003'
+  _globals['_TOOLSSERVICE'].methods_by_name['EndLogin']._loaded_options = None
+  _globals['_TOOLSSERVICE'].methods_by_name['EndLogin']._serialized_options = b'\220\002\002\210\265\030\003'
+  _globals['_TOOLEFFECT']._serialized_start=2771
+  _globals['_TOOLEFFECT']._serialized_end=2884
+  _globals['_LISTSERVERSREQUEST']._serialized_start=223
+  _globals['_LISTSERVERSREQUEST']._serialized_end=243
+  _globals['_LISTSERVERSRESPONSE']._serialized_start=245
+  _globals['_LISTSERVERSRESPONSE']._serialized_end=316
+  _globals['_SETSERVERREQUEST']._serialized_start=318
+  _globals['_SETSERVERREQUEST']._serialized_end=416
+  _globals['_SECRETHEADERS']._serialized_start=418
+  _globals['_SECRETHEADERS']._serialized_end=544
+  _globals['_SECRETHEADERS_VALUESENTRY']._serialized_start=499
+  _globals['_SECRETHEADERS_VALUESENTRY']._serialized_end=544
+  _globals['_SETSERVERRESPONSE']._serialized_start=546
+  _globals['_SETSERVERRESPONSE']._serialized_end=614
+  _globals['_DELETESERVERREQUEST']._serialized_start=616
+  _globals['_DELETESERVERREQUEST']._serialized_end=651
+  _globals['_DELETESERVERRESPONSE']._serialized_start=653
+  _globals['_DELETESERVERRESPONSE']._serialized_end=675
+  _globals['_APPROVETOOLREQUEST']._serialized_start=677
+  _globals['_APPROVETOOLREQUEST']._serialized_end=761
+  _globals['_APPROVETOOLRESPONSE']._serialized_start=763
+  _globals['_APPROVETOOLRESPONSE']._serialized_end=833
+  _globals['_BEGINLOGINREQUEST']._serialized_start=835
+  _globals['_BEGINLOGINREQUEST']._serialized_end=947
+  _globals['_BEGINLOGINRESPONSE']._serialized_start=949
+  _globals['_BEGINLOGINRESPONSE']._serialized_end=1044
+  _globals['_FINISHLOGINREQUEST']._serialized_start=1046
+  _globals['_FINISHLOGINREQUEST']._serialized_end=1125
+  _globals['_FINISHLOGINRESPONSE']._serialized_start=1127
+  _globals['_FINISHLOGINRESPONSE']._serialized_end=1197
+  _globals['_ENDLOGINREQUEST']._serialized_start=1199
+  _globals['_ENDLOGINREQUEST']._serialized_end=1230
+  _globals['_ENDLOGINRESPONSE']._serialized_start=1232
+  _globals['_ENDLOGINRESPONSE']._serialized_end=1250
+  _globals['_TOOLSERVER']._serialized_start=1253
+  _globals['_TOOLSERVER']._serialized_end=1396
+  _globals['_SERVERTOOL']._serialized_start=1399
+  _globals['_SERVERTOOL']._serialized_end=1555
+  _globals['_TOOL']._serialized_start=1558
+  _globals['_TOOL']._serialized_end=2013
+  _globals['_WITHOUTMODEL']._serialized_start=2015
+  _globals['_WITHOUTMODEL']._serialized_end=2080
+  _globals['_LISTTOOLSREQUEST']._serialized_start=2082
+  _globals['_LISTTOOLSREQUEST']._serialized_end=2100
+  _globals['_LISTTOOLSRESPONSE']._serialized_start=2102
+  _globals['_LISTTOOLSRESPONSE']._serialized_end=2163
+  _globals['_CALLTOOLREQUEST']._serialized_start=2166
+  _globals['_CALLTOOLREQUEST']._serialized_end=2305
+  _globals['_CALLTOOLRESPONSE']._serialized_start=2308
+  _globals['_CALLTOOLRESPONSE']._serialized_end=2441
+  _globals['_TOOLPROGRESS']._serialized_start=2443
+  _globals['_TOOLPROGRESS']._serialized_end=2474
+  _globals['_TOOLRESULT']._serialized_start=2477
+  _globals['_TOOLRESULT']._serialized_end=2708
+  _globals['_FORGETCALLSREQUEST']._serialized_start=2710
+  _globals['_FORGETCALLSREQUEST']._serialized_end=2746
+  _globals['_FORGETCALLSRESPONSE']._serialized_start=2748
+  _globals['_FORGETCALLSRESPONSE']._serialized_end=2769
+  _globals['_TOOLSSERVICE']._serialized_start=2887
+  _globals['_TOOLSSERVICE']._serialized_end=3937
 # @@protoc_insertion_point(module_scope)

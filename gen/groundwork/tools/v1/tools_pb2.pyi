@@ -8,6 +8,7 @@ from google.protobuf import descriptor as _descriptor
 from google.protobuf import duration_pb2 as _duration_pb2
 from google.protobuf import message as _message
 from google.protobuf import struct_pb2 as _struct_pb2
+from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from groundwork.retriever.v1 import retriever_pb2 as _retriever_pb2
@@ -289,6 +290,169 @@ class ApproveToolResponse(_message.Message):
 Global___ApproveToolResponse: _TypeAlias = ApproveToolResponse  # noqa: Y015
 
 @_typing.final
+class BeginLoginRequest(_message.Message):
+    """A login that is to begin."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    REDIRECT_URI_FIELD_NUMBER: _builtins.int
+    CLIENT_ID_FIELD_NUMBER: _builtins.int
+    CLIENT_SECRET_FIELD_NUMBER: _builtins.int
+    SCOPE_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """Name of the server."""
+    redirect_uri: _builtins.str
+    """Where the authorization server sends the person's browser at the end."""
+    client_id: _builtins.str
+    """Of a client that is registered at the authorization server; empty: one is registered now."""
+    client_secret: _builtins.str
+    """Its secret, where it has one. Never logged, stored sealed, and in no answer."""
+    scope: _builtins.str
+    """What to ask for, with spaces in between; empty: what the server says."""
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        redirect_uri: _builtins.str = ...,
+        client_id: _builtins.str = ...,
+        client_secret: _builtins.str = ...,
+        scope: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["client_id", b"client_id", "client_secret", b"client_secret", "name", b"name", "redirect_uri", b"redirect_uri", "scope", b"scope"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___BeginLoginRequest: _TypeAlias = BeginLoginRequest  # noqa: Y015
+
+@_typing.final
+class BeginLoginResponse(_message.Message):
+    """A login that waits for its person."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    AUTHORIZATION_URL_FIELD_NUMBER: _builtins.int
+    EXPIRES_AT_FIELD_NUMBER: _builtins.int
+    authorization_url: _builtins.str
+    """What the person opens in a browser."""
+    @_builtins.property
+    def expires_at(self) -> _timestamp_pb2.Timestamp:
+        """Until when it can be ended."""
+
+    def __init__(
+        self,
+        *,
+        authorization_url: _builtins.str = ...,
+        expires_at: _timestamp_pb2.Timestamp | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["expires_at", b"expires_at"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["authorization_url", b"authorization_url", "expires_at", b"expires_at"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___BeginLoginResponse: _TypeAlias = BeginLoginResponse  # noqa: Y015
+
+@_typing.final
+class FinishLoginRequest(_message.Message):
+    """What the person's browser was given."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    STATE_FIELD_NUMBER: _builtins.int
+    CODE_FIELD_NUMBER: _builtins.int
+    ISSUER_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """Name of the server."""
+    state: _builtins.str
+    """`state` of the address that the browser was sent to."""
+    code: _builtins.str
+    """`code` of it: a secret, good once."""
+    issuer: _builtins.str
+    """`iss` of it; empty where there is none."""
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        state: _builtins.str = ...,
+        code: _builtins.str = ...,
+        issuer: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["code", b"code", "issuer", b"issuer", "name", b"name", "state", b"state"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___FinishLoginRequest: _TypeAlias = FinishLoginRequest  # noqa: Y015
+
+@_typing.final
+class FinishLoginResponse(_message.Message):
+    """The server as it is now."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SERVER_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def server(self) -> Global___ToolServer:
+        """With its tools."""
+
+    def __init__(
+        self,
+        *,
+        server: Global___ToolServer | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["server", b"server"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["server", b"server"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___FinishLoginResponse: _TypeAlias = FinishLoginResponse  # noqa: Y015
+
+@_typing.final
+class EndLoginRequest(_message.Message):
+    """Names the server."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """Its name."""
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["name", b"name"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___EndLoginRequest: _TypeAlias = EndLoginRequest  # noqa: Y015
+
+@_typing.final
+class EndLoginResponse(_message.Message):
+    """The login is forgotten."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___EndLoginResponse: _TypeAlias = EndLoginResponse  # noqa: Y015
+
+@_typing.final
 class ToolServer(_message.Message):
     """An MCP server."""
 
@@ -299,12 +463,15 @@ class ToolServer(_message.Message):
     ERROR_FIELD_NUMBER: _builtins.int
     TOOLS_FIELD_NUMBER: _builtins.int
     HEADER_NAMES_FIELD_NUMBER: _builtins.int
+    LOGGED_IN_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """Its name."""
     url: _builtins.str
     """Its address; empty of an operator's."""
     error: _builtins.str
     """Why it could not be asked for its tools; empty when it could."""
+    logged_in: _builtins.bool
+    """Whether somebody has logged in there for the tenant."""
     @_builtins.property
     def tools(self) -> _containers.RepeatedCompositeFieldContainer[Global___ServerTool]:
         """Its tools."""
@@ -321,10 +488,11 @@ class ToolServer(_message.Message):
         error: _builtins.str = ...,
         tools: _abc.Iterable[Global___ServerTool] | None = ...,
         header_names: _abc.Iterable[_builtins.str] | None = ...,
+        logged_in: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["error", b"error", "header_names", b"header_names", "name", b"name", "tools", b"tools", "url", b"url"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["error", b"error", "header_names", b"header_names", "logged_in", b"logged_in", "name", b"name", "tools", b"tools", "url", b"url"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

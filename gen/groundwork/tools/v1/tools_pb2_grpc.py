@@ -70,6 +70,21 @@ class ToolsServiceStub:
                 request_serializer=groundwork_dot_tools_dot_v1_dot_tools__pb2.ApproveToolRequest.SerializeToString,
                 response_deserializer=groundwork_dot_tools_dot_v1_dot_tools__pb2.ApproveToolResponse.FromString,
                 _registered_method=True)
+        self.BeginLogin = channel.unary_unary(
+                '/groundwork.tools.v1.ToolsService/BeginLogin',
+                request_serializer=groundwork_dot_tools_dot_v1_dot_tools__pb2.BeginLoginRequest.SerializeToString,
+                response_deserializer=groundwork_dot_tools_dot_v1_dot_tools__pb2.BeginLoginResponse.FromString,
+                _registered_method=True)
+        self.FinishLogin = channel.unary_unary(
+                '/groundwork.tools.v1.ToolsService/FinishLogin',
+                request_serializer=groundwork_dot_tools_dot_v1_dot_tools__pb2.FinishLoginRequest.SerializeToString,
+                response_deserializer=groundwork_dot_tools_dot_v1_dot_tools__pb2.FinishLoginResponse.FromString,
+                _registered_method=True)
+        self.EndLogin = channel.unary_unary(
+                '/groundwork.tools.v1.ToolsService/EndLogin',
+                request_serializer=groundwork_dot_tools_dot_v1_dot_tools__pb2.EndLoginRequest.SerializeToString,
+                response_deserializer=groundwork_dot_tools_dot_v1_dot_tools__pb2.EndLoginResponse.FromString,
+                _registered_method=True)
 
 
 class ToolsServiceServicer:
@@ -127,6 +142,28 @@ class ToolsServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def BeginLogin(self, request, context):
+        """Begins a login at an MCP server of the tenant's own (OAuth): a person opens the address. The login that was begun before it is
+        dropped; one that is done stays until the new one is. TOOL_SERVER_LOGIN_REFUSED when the server has none, or refuses.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def FinishLogin(self, request, context):
+        """Ends the login that the caller has begun, with what the person's browser was given. Good once.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def EndLogin(self, request, context):
+        """Forgets the login at an MCP server. Harmless when repeated.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_ToolsServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -164,6 +201,21 @@ def add_ToolsServiceServicer_to_server(servicer, server):
                     servicer.ApproveTool,
                     request_deserializer=groundwork_dot_tools_dot_v1_dot_tools__pb2.ApproveToolRequest.FromString,
                     response_serializer=groundwork_dot_tools_dot_v1_dot_tools__pb2.ApproveToolResponse.SerializeToString,
+            ),
+            'BeginLogin': grpc.unary_unary_rpc_method_handler(
+                    servicer.BeginLogin,
+                    request_deserializer=groundwork_dot_tools_dot_v1_dot_tools__pb2.BeginLoginRequest.FromString,
+                    response_serializer=groundwork_dot_tools_dot_v1_dot_tools__pb2.BeginLoginResponse.SerializeToString,
+            ),
+            'FinishLogin': grpc.unary_unary_rpc_method_handler(
+                    servicer.FinishLogin,
+                    request_deserializer=groundwork_dot_tools_dot_v1_dot_tools__pb2.FinishLoginRequest.FromString,
+                    response_serializer=groundwork_dot_tools_dot_v1_dot_tools__pb2.FinishLoginResponse.SerializeToString,
+            ),
+            'EndLogin': grpc.unary_unary_rpc_method_handler(
+                    servicer.EndLogin,
+                    request_deserializer=groundwork_dot_tools_dot_v1_dot_tools__pb2.EndLoginRequest.FromString,
+                    response_serializer=groundwork_dot_tools_dot_v1_dot_tools__pb2.EndLoginResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -356,6 +408,87 @@ class ToolsService:
             '/groundwork.tools.v1.ToolsService/ApproveTool',
             groundwork_dot_tools_dot_v1_dot_tools__pb2.ApproveToolRequest.SerializeToString,
             groundwork_dot_tools_dot_v1_dot_tools__pb2.ApproveToolResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def BeginLogin(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/groundwork.tools.v1.ToolsService/BeginLogin',
+            groundwork_dot_tools_dot_v1_dot_tools__pb2.BeginLoginRequest.SerializeToString,
+            groundwork_dot_tools_dot_v1_dot_tools__pb2.BeginLoginResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def FinishLogin(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/groundwork.tools.v1.ToolsService/FinishLogin',
+            groundwork_dot_tools_dot_v1_dot_tools__pb2.FinishLoginRequest.SerializeToString,
+            groundwork_dot_tools_dot_v1_dot_tools__pb2.FinishLoginResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def EndLogin(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/groundwork.tools.v1.ToolsService/EndLogin',
+            groundwork_dot_tools_dot_v1_dot_tools__pb2.EndLoginRequest.SerializeToString,
+            groundwork_dot_tools_dot_v1_dot_tools__pb2.EndLoginResponse.FromString,
             options,
             channel_credentials,
             insecure,

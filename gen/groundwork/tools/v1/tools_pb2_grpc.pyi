@@ -33,6 +33,14 @@ class ToolsServiceStub:
     """Removes an MCP server of the tenant's own with its approvals. Harmless when repeated."""
     ApproveTool: _aio.UnaryUnaryMultiCallable[_tools_pb2.ApproveToolRequest, _tools_pb2.ApproveToolResponse]
     """Lets a tool of a server be used as it describes itself now, or no more. Harmless when repeated."""
+    BeginLogin: _aio.UnaryUnaryMultiCallable[_tools_pb2.BeginLoginRequest, _tools_pb2.BeginLoginResponse]
+    """Begins a login at an MCP server of the tenant's own (OAuth): a person opens the address. The login that was begun before it is
+    dropped; one that is done stays until the new one is. TOOL_SERVER_LOGIN_REFUSED when the server has none, or refuses.
+    """
+    FinishLogin: _aio.UnaryUnaryMultiCallable[_tools_pb2.FinishLoginRequest, _tools_pb2.FinishLoginResponse]
+    """Ends the login that the caller has begun, with what the person's browser was given. Good once."""
+    EndLogin: _aio.UnaryUnaryMultiCallable[_tools_pb2.EndLoginRequest, _tools_pb2.EndLoginResponse]
+    """Forgets the login at an MCP server. Harmless when repeated."""
 
 class ToolsServiceServicer(metaclass=_abc_1.ABCMeta):
     """The toolbox. Tools are discovered, each one module."""
@@ -95,5 +103,31 @@ class ToolsServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _aio.ServicerContext[_tools_pb2.ApproveToolRequest, _abc.Awaitable[_tools_pb2.ApproveToolResponse]],
     ) -> _abc.Awaitable[_tools_pb2.ApproveToolResponse]:
         """Lets a tool of a server be used as it describes itself now, or no more. Harmless when repeated."""
+
+    @_abc_1.abstractmethod
+    def BeginLogin(
+        self,
+        request: _tools_pb2.BeginLoginRequest,
+        context: _aio.ServicerContext[_tools_pb2.BeginLoginRequest, _abc.Awaitable[_tools_pb2.BeginLoginResponse]],
+    ) -> _abc.Awaitable[_tools_pb2.BeginLoginResponse]:
+        """Begins a login at an MCP server of the tenant's own (OAuth): a person opens the address. The login that was begun before it is
+        dropped; one that is done stays until the new one is. TOOL_SERVER_LOGIN_REFUSED when the server has none, or refuses.
+        """
+
+    @_abc_1.abstractmethod
+    def FinishLogin(
+        self,
+        request: _tools_pb2.FinishLoginRequest,
+        context: _aio.ServicerContext[_tools_pb2.FinishLoginRequest, _abc.Awaitable[_tools_pb2.FinishLoginResponse]],
+    ) -> _abc.Awaitable[_tools_pb2.FinishLoginResponse]:
+        """Ends the login that the caller has begun, with what the person's browser was given. Good once."""
+
+    @_abc_1.abstractmethod
+    def EndLogin(
+        self,
+        request: _tools_pb2.EndLoginRequest,
+        context: _aio.ServicerContext[_tools_pb2.EndLoginRequest, _abc.Awaitable[_tools_pb2.EndLoginResponse]],
+    ) -> _abc.Awaitable[_tools_pb2.EndLoginResponse]:
+        """Forgets the login at an MCP server. Harmless when repeated."""
 
 def add_ToolsServiceServicer_to_server(servicer: ToolsServiceServicer, server: _aio.Server) -> None: ...
