@@ -22,7 +22,7 @@ from services.orchestrator.models import (
     Tool,
     Turn,
 )
-from services.orchestrator.steps.effects import Call
+from services.orchestrator.steps.effects import Call, ToolAnswer
 
 
 class RunLog(Protocol):
@@ -244,9 +244,11 @@ class Tools(Protocol):
         arguments: Mapping[str, Any],
         collection_ids: Sequence[str],
         progress: Callable[[str], Awaitable[None]] | None = None,
+        answers: Sequence[ToolAnswer] = (),
     ) -> Call:
         """A call that may read these collections, all of the tenant's when there are none; ready to be made by `Run.effect`.
-        `progress` is told in short sentences what the tool is doing, at most twenty for a call."""
+        `progress` is told in short sentences what the tool is doing, at most twenty for a call. `answers` are to what it has asked
+        before."""
         ...
 
 

@@ -1,6 +1,11 @@
 """How a tool call fails. A ToolError is no status of the call: it becomes a result for the model and the person."""
 
+from typing import TYPE_CHECKING
+
 from kit.errors import FailedPrecondition, ResourceExhausted
+
+if TYPE_CHECKING:
+    from services.tools.models import Need
 
 
 class ToolError(Exception):
@@ -80,6 +85,16 @@ class ToolsFull(ResourceExhausted):
 
     reason = ToolsBusy.reason
     is_of_one_replica = True
+
+
+class InputNeeded(ToolError):
+    """The tool asks for words of a model or of the user; the run decides about it, and calls the tool again."""
+
+    reason = "TOOL_INPUT_NEEDED"
+
+    def __init__(self, need: "Need", server: str) -> None:
+        super().__init__(f"the server {server} asks something first ({need.kind})")
+        self.need = need
 
 
 class OutputTooLarge(ToolError):

@@ -11,7 +11,7 @@ from pydantic import SecretStr
 
 from kit.access.principal import current_principal
 from kit.errors import InvalidArgument
-from services.tools.adapters.wire import decode_arguments, encode_outcome, encode_server, encode_tool
+from services.tools.adapters.wire import decode_answers, decode_arguments, encode_outcome, encode_server, encode_tool
 from services.tools.calling.execution import Toolbox
 from services.tools.calling.progress import Progress
 from services.tools.errors import ToolError
@@ -112,4 +112,5 @@ def _decode_call(request: pb.CallToolRequest) -> Call:
         tuple(request.collection_ids),
         caller.subject,
         caller.scopes,
+        decode_answers(request),
     )

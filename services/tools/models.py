@@ -143,6 +143,28 @@ class ToolOutput:
 
 
 @dataclass(frozen=True)
+class Need:
+    """What a tool asks in the middle of a call."""
+
+    kind: str
+    """`sampling`: words of a model; `elicitation`: words of the user."""
+    digest: str
+    """SHA-256 of the question: what an answer is to."""
+    content: Mapping[str, Any]
+    """The question. Of sampling `system`, `messages` and `max_tokens`; of elicitation `message` and `fields`."""
+
+
+@dataclass(frozen=True)
+class ToolAnswer:
+    """The answer to what a tool has asked."""
+
+    digest: str
+    text: str
+    model: str = ""
+    """Which model says so; empty where it was the user."""
+
+
+@dataclass(frozen=True)
 class Caller:
     """For whom tools are listed and called."""
 
@@ -170,6 +192,8 @@ class Call:
     """In whose name: what one person may read is not told to another."""
     scopes: frozenset[str] = frozenset(SCOPES)
     """What the caller may do."""
+    answers: tuple[ToolAnswer, ...] = ()
+    """To what the tool has asked when it was called before. Of a tool without effect."""
 
     @property
     def caller(self) -> Caller:
@@ -190,3 +214,5 @@ class ToolOutcome:
     """Whether it is that of an earlier call with the same arguments."""
     summary: str = ""
     passages: tuple[Passage, ...] = ()
+    need: Need | None = None
+    """What the tool asks, with which it is to be called again."""

@@ -67,6 +67,11 @@ class McpServerSettings(BaseModel):
     approved: dict[str, str] = Field(default_factory=dict)
     read_only: tuple[str, ...] = ()
     cached: bool = False
+    sampling_tokens: int = Field(default=0, ge=0, le=4000)
+    """Most tokens that the server may have the run's model write for it at a time, each time after a person has allowed it. 0: it
+    may not."""
+    elicitation: bool = False
+    """Whether the server may ask the user something in the middle of a call: the run waits for the answer."""
     timeout_s: float = Field(default=20.0, gt=0, le=600)
 
     @model_validator(mode="after")
@@ -77,6 +82,8 @@ class McpServerSettings(BaseModel):
             place_of(self.url)
         if self.command and (self.headers or self.oauth):
             raise ValueError("headers and oauth are for a server with a `url`; a program is given `env`")
+        if self.cached and (self.sampling_tokens or self.elicitation):
+            raise ValueError("results of a server that asks a model or the user cannot be `cached`")
         return self
 
 

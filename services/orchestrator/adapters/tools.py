@@ -4,7 +4,7 @@ import json
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from groundwork.tools.v1 import tools_pb2 as pb
@@ -19,7 +19,7 @@ from services.orchestrator.adapters.retriever import evidence_of
 from services.orchestrator.errors import ToolsSilent
 from services.orchestrator.log.events import EffectClass
 from services.orchestrator.models import Tool, WithoutModel
-from services.orchestrator.steps.effects import IN_DOUBT, Call, Fate, ToolOutcome
+from services.orchestrator.steps.effects import IN_DOUBT, Call, Fate, ToolAnswer, ToolNeed, ToolOutcome
 
 ASKED_BY_TOOLS = ("retriever", "reranker", "ingest", "memory")
 """Rooms that tools ask in the name of their caller: they pass on the token of the call."""
@@ -55,8 +55,11 @@ class GrpcTools:
         arguments: Mapping[str, Any],
         collection_ids: Sequence[str],
         progress: Callable[[str], Awaitable[None]] | None = None,
+        answers: Sequence[ToolAnswer] = (),
     ) -> Call:
-        return _GrpcCall(self._channel.connected, self._stub, tool, arguments, tuple(collection_ids), progress)
+        return _GrpcCall(
+            self._channel.connected, self._stub, tool, arguments, tuple(collection_ids), progress, tuple(answers)
+        )
 
     async def forget_calls(self, run_id: str) -> None:
         with _in_our_words():
@@ -73,6 +76,7 @@ class _GrpcCall:
     arguments: Mapping[str, Any]
     collection_ids: tuple[str, ...]
     progress: Callable[[str], Awaitable[None]] | None = None
+    answers: tuple[ToolAnswer, ...] = ()
 
     @property
     def name(self) -> str:
@@ -111,6 +115,8 @@ class _GrpcCall:
             json.dumps(self.arguments, allow_nan=False, ensure_ascii=False).encode()
             request = pb.CallToolRequest(name=self.name, call_id=call_id, collection_ids=self.collection_ids)
             request.arguments.update(self.arguments)
+            for each in self.answers:
+                request.answers.add(digest=each.digest, text=each.text, model=each.model)
         except (TypeError, ValueError, RecursionError) as error:
             raise InvalidArgument(
                 f"the arguments of {self.name} are not plain JSON; write them anew", reason="INVALID_ARGUMENTS"
@@ -146,7 +152,8 @@ def _outcome(tool_name: str, result: pb.ToolResult, duration_s: float) -> ToolOu
     if not result.ok:
         reason = IN_DOUBT if result.error_reason == _CALL_IN_DOUBT else result.error_reason or "TOOL_FAILED"
         said = result.error_message or f"{tool_name} failed and did not say why."
-        return _failed(said, reason, duration_s)
+        need = ToolNeed(result.need.kind, result.need.digest, as_json(result.need.content))
+        return replace(_failed(said, reason, duration_s), need=need if result.HasField("need") else None)
     content = as_json(result.output)
     evidence = tuple(evidence_of(number, hit) for number, hit in enumerate(result.hits, start=1))
     return ToolOutcome(True, content, result.summary, "", duration_s, evidence)

@@ -20,6 +20,25 @@ class Fate(Enum):
 
 
 @dataclass(frozen=True)
+class ToolNeed:
+    """What a tool asks in the middle of a call, a stranger's text: it is to be called again with the answer."""
+
+    kind: str
+    """`sampling`: words of a model; `elicitation`: words of the user."""
+    digest: str
+    content: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class ToolAnswer:
+    """The answer to what a tool has asked."""
+
+    digest: str
+    text: str
+    model: str = ""
+
+
+@dataclass(frozen=True)
 class ToolOutcome:
     """What came of a call. One that failed is an observation like any other."""
 
@@ -32,6 +51,7 @@ class ToolOutcome:
     duration_s: float = 0.0
     evidence: Sequence[Evidence] = ()
     """The passages whose text the content holds, in its order; their numbers are the tool's own."""
+    need: ToolNeed | None = None
 
     @property
     def is_in_doubt(self) -> bool:

@@ -12,10 +12,11 @@ from services.orchestrator.log.events import EffectClass
 from services.orchestrator.models import Tool
 from services.orchestrator.ports import Tools
 from services.orchestrator.steps.approvals import ApprovalRequest, Decision
-from services.orchestrator.steps.effects import ToolOutcome
+from services.orchestrator.steps.effects import ToolAnswer, ToolOutcome
 from services.orchestrator.steps.retrying import effect_with_retry
 from services.orchestrator.steps.run import Run
 from services.orchestrator.toolloop.evidence import NotedCall
+from services.orchestrator.toolloop.needs import Needs
 from services.orchestrator.toolloop.planner import RoundPlan
 from services.orchestrator.toolloop.taint import Taint
 from services.orchestrator.toolloop.task import LoopLimits, LoopTask, time_to_act_s
@@ -37,12 +38,14 @@ class Called:
 class Calling:
     """Makes the calls of one run."""
 
-    def __init__(self, run: Run, task: LoopTask, tools: Tools, limits: LoopLimits, taint: Taint) -> None:
+    def __init__(self, run: Run, task: LoopTask, tools: Tools, limits: LoopLimits, taint: Taint, needs: Needs) -> None:
+        """`needs` answers what tools ask in the middle of a call."""
         self._run = run
         self._task = task
         self._tools = tools
         self._limits = limits
         self._taint = taint
+        self._needs = needs
         self._by_name = {tool.name: tool for tool in task.offered}
 
     async def outcomes(
@@ -67,9 +70,14 @@ class Calling:
                 decision = await self._decision(key, tool, arguments)
                 if not decision.allowed:
                     return _denied(tool, decision)
-            made = self._tools.call(tool, arguments, self._task.collection_ids, self._run.tell_progress)
+
+            def make(answers: Sequence[ToolAnswer]) -> NotedCall:
+                made = self._tools.call(tool, arguments, self._task.collection_ids, self._run.tell_progress, answers)
+                return NotedCall(made, self._task.note)
+
             with deadline.within(self._time_s()):
-                return Called(await effect_with_retry(self._run, key, NotedCall(made, self._task.note)))
+                outcome = await effect_with_retry(self._run, key, make(()))
+            return Called(await self._needs.met(key, tool, outcome, make, self._time_s))
         except (BudgetSpent, ReadOnlyRun) as error:
             return _not_made(error.reason, f"{tool.name} was not called: {error.message}")
 

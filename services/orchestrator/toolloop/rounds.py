@@ -33,6 +33,7 @@ from services.orchestrator.toolloop.completion import Completer, Completion
 from services.orchestrator.toolloop.conversation import Conversation, spec_of
 from services.orchestrator.toolloop.evidence import EvidenceBook
 from services.orchestrator.toolloop.failure import Failure
+from services.orchestrator.toolloop.needs import Needs
 from services.orchestrator.toolloop.planner import Allowance, Drop, History, RoundPlan, plan
 from services.orchestrator.toolloop.requests import Offer, requested_calls
 from services.orchestrator.toolloop.taint import Taint
@@ -82,7 +83,7 @@ class Rounds:
         self._offer = Offer(task.offered, task.withheld)
         own, answers = _written_by(task.messages)
         self._taint = Taint([task.question, *own], [*answers, *(source.text for source in task.evidence)])
-        self._calling = Calling(run, task, tools, limits, self._taint)
+        self._calling = Calling(run, task, tools, limits, self._taint, Needs(run, model, limits))
         self._history = History()
         self._number = 0
         self.conversation = Conversation(task.messages)

@@ -1,9 +1,9 @@
 """MCP servers, asked with the official client. A connection lives for one call or one list: a server keeps nothing of ours open,
-and what it does to one call it does to no other. It is offered no sampling, no elicitation and no roots."""
+and what it does to one call it does to no other. It is offered no roots, and sampling and elicitation only where that is set."""
 
 import json
 from collections import deque
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -21,11 +21,12 @@ from mcp_types import CallToolResult, EmbeddedResource, ResourceLink, TextConten
 
 from kit.errors import GroundworkError
 from kit.network.egress import EgressGuard
+from services.tools.adapters.mcp_asking import Asking
 from services.tools.adapters.mcp_transports import MESSAGE_BYTES_MAX, guarded_client, program
 from services.tools.calling.bounds import shortened
 from services.tools.calling.progress import Tell
 from services.tools.errors import ServiceUnavailable, ToolBroke, ToolError
-from services.tools.models import ToolOutput
+from services.tools.models import ToolAnswer, ToolOutput
 from services.tools.settings import McpServerSettings
 from services.tools.sources.remote_tools import RemoteTool, digest_of
 from services.tools.sources.tokens import Access
@@ -73,13 +74,22 @@ class McpServer:
             for tool in found
         ]
 
-    async def call(self, name: str, arguments: Mapping[str, Any], tell: Tell) -> ToolOutput:
+    async def call(
+        self, name: str, arguments: Mapping[str, Any], tell: Tell, answers: Sequence[ToolAnswer] | None = None
+    ) -> ToolOutput:
         async def tell_on(progress: float, total: float | None, message: str | None) -> None:
             steps = f"{progress:g}" if total is None else f"{progress:g} of {total:g}"
             await tell(self._hidden(shortened(message or steps, _TOLD_CHARACTERS_MAX)))
 
-        async with self._connected() as client:
-            result = await client.call_tool(name, dict(arguments), progress_callback=tell_on)
+        asking = None
+        if answers is not None and (self._settings.sampling_tokens or self._settings.elicitation):
+            asking = Asking(self._name, answers, sampling_tokens=self._settings.sampling_tokens)
+        async with self._connected(asking) as client:
+            made = client.call_tool(name, dict(arguments), progress_callback=tell_on)
+            result = await (asking.result_of(made) if asking else made)
+        if asking:
+            asking.require_answered()
+        assert result is not None
         text = self._hidden(_text(result))
         if result.is_error:
             raise ToolError(f"the server {self._name} refused: {shortened(text, 600) or 'without a word'}")
@@ -89,12 +99,16 @@ class McpServer:
         return ToolOutput(told, shortened(text, 200))
 
     @asynccontextmanager
-    async def _connected(self) -> AsyncGenerator[Client, None]:
-        """Raises ServiceUnavailable before a connection is there, and ToolBroke when it breaks."""
+    async def _connected(self, asking: Asking | None = None) -> AsyncGenerator[Client, None]:
+        """A client that refuses what the server asks, unless there is an `asking`. Raises ServiceUnavailable before a connection is
+        there, and ToolBroke when it breaks."""
         is_there, found = False, _Trouble()
         token = await self._access.token() if self._access else ""
         try:
-            async with self._transport(found, token) as transport, Client(transport, cache=None) as client:
+            async with (
+                self._transport(found, token) as transport,
+                Client(transport, cache=None, **self._heard(asking)) as client,
+            ):
                 is_there = True
                 yield client
         except* (
@@ -131,6 +145,15 @@ class McpServer:
         async with guarded_client(self._guard, headers, settings.timeout_s, self._auth()) as http:
             http.event_hooks = {"response": [found.note]}
             yield streamable_http_client(settings.url, http_client=http, max_sse_event_size=MESSAGE_BYTES_MAX)
+
+    def _heard(self, asking: Asking | None) -> dict[str, Any]:
+        """The callbacks for what the server may ask."""
+        heard: dict[str, Any] = {}
+        if asking and self._settings.sampling_tokens:
+            heard["sampling_callback"] = asking.sample
+        if asking and self._settings.elicitation:
+            heard["elicitation_callback"] = asking.elicit
+        return heard
 
     def _way_in(self, token: str) -> str:
         if self._access is None:

@@ -10,7 +10,7 @@ from groundwork.tools.v1 import tools_pb2 as pb
 from kit.structs import as_json
 from services.tools.adapters.retriever import passage_of
 from services.tools.errors import InvalidArguments
-from services.tools.models import Effect, Tool, ToolOutcome, WithoutModel
+from services.tools.models import Effect, Need, Tool, ToolAnswer, ToolOutcome, WithoutModel
 from services.tools.sources.remote import ListedServer
 
 _DESCRIPTION_CHARACTERS_MAX = 10_000
@@ -89,6 +89,7 @@ def encode_outcome(outcome: ToolOutcome) -> pb.ToolResult:
         cached=outcome.cached,
         summary=outcome.summary,
         hits=[passage.hit for passage in outcome.passages if passage.hit is not None],
+        need=_encode_need(outcome.need),
     )
 
 
@@ -103,6 +104,17 @@ def decode_outcome(result: pb.ToolResult) -> ToolOutcome:
         summary=result.summary,
         passages=tuple(passage_of(hit) for hit in result.hits),
     )
+
+
+def _encode_need(need: Need | None) -> pb.ToolNeed | None:
+    if need is None:
+        return None
+    content = json_format.ParseDict(dict(need.content), Struct())
+    return pb.ToolNeed(kind=need.kind, digest=need.digest, content=content)
+
+
+def decode_answers(call: pb.CallToolRequest) -> tuple[ToolAnswer, ...]:
+    return tuple(ToolAnswer(each.digest, each.text, each.model) for each in call.answers)
 
 
 def _duration(seconds: float) -> Duration:

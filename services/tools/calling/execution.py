@@ -21,6 +21,7 @@ from services.tools.calling.calls import Calls
 from services.tools.calling.progress import Tell, unheard
 from services.tools.errors import (
     CallInDoubt,
+    InputNeeded,
     InvalidArguments,
     ToolBroke,
     ToolError,
@@ -140,7 +141,8 @@ def _succeeded(output: ToolOutput, duration_s: float) -> ToolOutcome:
 
 def _failed(error: ToolError, started_at: float) -> ToolOutcome:
     said = shortened(str(error), _ERROR_CHARACTERS_MAX)
-    return ToolOutcome(False, time.monotonic() - started_at, None, error.reason, said)
+    need = error.need if isinstance(error, InputNeeded) else None
+    return ToolOutcome(False, time.monotonic() - started_at, None, error.reason, said, need=need)
 
 
 def _trace(traced: Span, name: str, call: Call, outcome: ToolOutcome, took_s: float) -> None:

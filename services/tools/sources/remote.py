@@ -12,7 +12,7 @@ from pydantic import SecretStr
 from kit.access.sealing import CannotOpen
 from services.tools.calling.progress import Tell
 from services.tools.errors import ServiceUnavailable, ToolError, UnknownTool
-from services.tools.models import Call, Caller, Tool, ToolOutput
+from services.tools.models import Call, Caller, Effect, Tool, ToolAnswer, ToolOutput
 from services.tools.sources.remote_records import ServerRecord, ServerRecords
 from services.tools.sources.remote_tools import SEPARATOR, RemotePolicy, RemoteServer, RemoteTool, tool_of
 
@@ -110,7 +110,9 @@ class RemoteTools:
         name, _, remote_name = tool.name.partition(SEPARATOR)
         for known, record in self._of(call.tenant_id):
             if known.name == name and any(each.name == tool.name for each in _offered(known, record)):
-                return await known.server.call(remote_name, call.arguments, tell)
+                # A call that is made again repeats what it did until it asked: only where that is nothing.
+                answers = call.answers if tool.policy.effect is Effect.NONE else None
+                return await known.server.call(remote_name, call.arguments, tell, answers)
         raise UnknownTool(f"there is no tool {tool.name!r:.80} any more")
 
     async def servers(self, tenant_id: str, *, again: str = "") -> Sequence[ListedServer]:
@@ -162,7 +164,13 @@ class Locked:
     async def tools(self) -> list[RemoteTool]:
         raise ServiceUnavailable(self._WHY)
 
-    async def call(self, name: str, arguments: Mapping[str, Any], tell: Tell) -> ToolOutput:  # noqa: ARG002 - RemoteServer
+    async def call(
+        self,
+        name: str,  # noqa: ARG002 - RemoteServer
+        arguments: Mapping[str, Any],  # noqa: ARG002
+        tell: Tell,  # noqa: ARG002
+        answers: Sequence[ToolAnswer] | None = None,  # noqa: ARG002
+    ) -> ToolOutput:
         raise ServiceUnavailable(self._WHY)
 
 

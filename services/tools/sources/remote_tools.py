@@ -4,7 +4,7 @@ model only while it is the text that somebody has approved."""
 import hashlib
 import json
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -12,7 +12,7 @@ from jsonschema import Draft202012Validator
 from jsonschema.exceptions import SchemaError
 
 from services.tools.calling.progress import Tell
-from services.tools.models import Effect, Policy, Tool, ToolOutput
+from services.tools.models import Effect, Policy, Tool, ToolAnswer, ToolOutput
 
 SEPARATOR = "__"
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
@@ -55,8 +55,11 @@ class RemoteServer(Protocol):
         """All its tools. Raises ToolError."""
         ...
 
-    async def call(self, name: str, arguments: Mapping[str, Any], tell: Tell) -> ToolOutput:
-        """Calls a tool. Raises ToolError."""
+    async def call(
+        self, name: str, arguments: Mapping[str, Any], tell: Tell, answers: Sequence[ToolAnswer] | None = None
+    ) -> ToolOutput:
+        """Calls a tool. With `answers` it may ask, and is told these; what is not among them is raised as InputNeeded. Raises
+        ToolError."""
         ...
 
 

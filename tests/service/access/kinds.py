@@ -76,6 +76,16 @@ NO_IDS = frozenset(
             "digest",
         ),
         *(
+            "redirect_uri",
+            "client_id",
+            "client_secret",
+            "scope",
+            "state",
+            "code",
+            "iss",
+            "issuer",
+        ),  # of a login elsewhere
+        *(
             "since",
             "until",
             "expires_at",

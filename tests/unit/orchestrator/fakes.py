@@ -34,7 +34,7 @@ from services.orchestrator.models import (
     Tool,
     Turn,
 )
-from services.orchestrator.steps.effects import Call, Fate, ToolOutcome
+from services.orchestrator.steps.effects import Call, Fate, ToolAnswer, ToolOutcome
 
 EVIDENCE = (
     Evidence(1, "c1", "d1", "tower.txt", "The tower was built in 1889 by Gustave Eiffel.", dense_score=0.8, score=1.0),
@@ -250,6 +250,8 @@ class FakeTools:
         self.failure: GroundworkError | None = None
         self._answer = answer or (lambda name, _: ToolOutcome(True, {"said_by": name}, f"{name} answered."))
         self._outcomes: dict[str, ToolOutcome] = {}
+        self.answers: tuple[ToolAnswer, ...] = ()
+        """Those of the call that was made ready last."""
 
     async def offered(self) -> Sequence[Tool]:
         return self.tools
@@ -260,7 +262,9 @@ class FakeTools:
         arguments: Mapping[str, Any],
         collection_ids: Sequence[str],
         progress: Callable[[str], Awaitable[None]] | None = None,
+        answers: Sequence[ToolAnswer] = (),
     ) -> Call:
+        self.answers = tuple(answers)
         return _FakeCall(self, tool.name, arguments, tool.effect)
 
     async def forget_calls(self, run_id: str) -> None:

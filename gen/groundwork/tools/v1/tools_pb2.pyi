@@ -722,6 +722,7 @@ class CallToolRequest(_message.Message):
     CALL_ID_FIELD_NUMBER: _builtins.int
     ALLOWED_TOOLS_FIELD_NUMBER: _builtins.int
     COLLECTION_IDS_FIELD_NUMBER: _builtins.int
+    ANSWERS_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """Tool."""
     call_id: _builtins.str
@@ -741,6 +742,10 @@ class CallToolRequest(_message.Message):
     def collection_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Collections that the call may read; empty means all of the tenant's."""
 
+    @_builtins.property
+    def answers(self) -> _containers.RepeatedCompositeFieldContainer[Global___ToolAnswer]:
+        """To what the tool has asked when it was called before. Passed over by tools with an effect."""
+
     def __init__(
         self,
         *,
@@ -749,14 +754,79 @@ class CallToolRequest(_message.Message):
         call_id: _builtins.str = ...,
         allowed_tools: _abc.Iterable[_builtins.str] | None = ...,
         collection_ids: _abc.Iterable[_builtins.str] | None = ...,
+        answers: _abc.Iterable[Global___ToolAnswer] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["arguments", b"arguments"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["allowed_tools", b"allowed_tools", "arguments", b"arguments", "call_id", b"call_id", "collection_ids", b"collection_ids", "name", b"name"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["allowed_tools", b"allowed_tools", "answers", b"answers", "arguments", b"arguments", "call_id", b"call_id", "collection_ids", b"collection_ids", "name", b"name"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___CallToolRequest: _TypeAlias = CallToolRequest  # noqa: Y015
+
+@_typing.final
+class ToolAnswer(_message.Message):
+    """The answer to what a tool has asked."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DIGEST_FIELD_NUMBER: _builtins.int
+    TEXT_FIELD_NUMBER: _builtins.int
+    MODEL_FIELD_NUMBER: _builtins.int
+    digest: _builtins.str
+    """Of the question."""
+    text: _builtins.str
+    """What the model or the user says."""
+    model: _builtins.str
+    """Which model; empty where it was the user."""
+    def __init__(
+        self,
+        *,
+        digest: _builtins.str = ...,
+        text: _builtins.str = ...,
+        model: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["digest", b"digest", "model", b"model", "text", b"text"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ToolAnswer: _TypeAlias = ToolAnswer  # noqa: Y015
+
+@_typing.final
+class ToolNeed(_message.Message):
+    """What a tool asks in the middle of a call: it is to be called again with the answer."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    KIND_FIELD_NUMBER: _builtins.int
+    DIGEST_FIELD_NUMBER: _builtins.int
+    CONTENT_FIELD_NUMBER: _builtins.int
+    kind: _builtins.str
+    """`sampling`: words of a model; `elicitation`: words of the user."""
+    digest: _builtins.str
+    """SHA-256 of the question."""
+    @_builtins.property
+    def content(self) -> _struct_pb2.Struct:
+        """The question, a stranger's text. Of sampling `system`, `messages` (`role`, `text`) and `max_tokens`; of elicitation `message` and
+        `fields` (`name`, `type`, `about`).
+        """
+
+    def __init__(
+        self,
+        *,
+        kind: _builtins.str = ...,
+        digest: _builtins.str = ...,
+        content: _struct_pb2.Struct | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["content", b"content"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["content", b"content", "digest", b"digest", "kind", b"kind"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ToolNeed: _TypeAlias = ToolNeed  # noqa: Y015
 
 @_typing.final
 class CallToolResponse(_message.Message):
@@ -826,6 +896,7 @@ class ToolResult(_message.Message):
     CACHED_FIELD_NUMBER: _builtins.int
     SUMMARY_FIELD_NUMBER: _builtins.int
     HITS_FIELD_NUMBER: _builtins.int
+    NEED_FIELD_NUMBER: _builtins.int
     ok: _builtins.bool
     """Whether it worked."""
     error_reason: _builtins.str
@@ -848,6 +919,10 @@ class ToolResult(_message.Message):
     def hits(self) -> _containers.RepeatedCompositeFieldContainer[_retriever_pb2.Hit]:
         """The passages whose text the output holds, in its order: what an answer may cite, and what is to be forgotten with its document."""
 
+    @_builtins.property
+    def need(self) -> Global___ToolNeed:
+        """What the tool asks first, where the reason is TOOL_INPUT_NEEDED."""
+
     def __init__(
         self,
         *,
@@ -859,10 +934,11 @@ class ToolResult(_message.Message):
         cached: _builtins.bool = ...,
         summary: _builtins.str = ...,
         hits: _abc.Iterable[_retriever_pb2.Hit] | None = ...,
+        need: Global___ToolNeed | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["duration", b"duration", "output", b"output"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["duration", b"duration", "need", b"need", "output", b"output"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["cached", b"cached", "duration", b"duration", "error_message", b"error_message", "error_reason", b"error_reason", "hits", b"hits", "ok", b"ok", "output", b"output", "summary", b"summary"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cached", b"cached", "duration", b"duration", "error_message", b"error_message", "error_reason", b"error_reason", "hits", b"hits", "need", b"need", "ok", b"ok", "output", b"output", "summary", b"summary"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
