@@ -57,7 +57,7 @@ class McpServer:
         self._sent_tokens: deque[str] = deque(maxlen=_TOKENS_HIDDEN)
 
     async def tools(self) -> list[RemoteTool]:
-        async with self._connected() as client:
+        async with self._connected(self._asking(())) as client:  # some servers have tools only for who lets them ask
             found, cursor = [], None
             for _ in range(_PAGES_MAX):
                 page = await client.list_tools(cursor=cursor)
@@ -81,9 +81,7 @@ class McpServer:
             steps = f"{progress:g}" if total is None else f"{progress:g} of {total:g}"
             await tell(self._hidden(shortened(message or steps, _TOLD_CHARACTERS_MAX)))
 
-        asking = None
-        if answers is not None and (self._settings.sampling_tokens or self._settings.elicitation):
-            asking = Asking(self._name, answers, sampling_tokens=self._settings.sampling_tokens)
+        asking = None if answers is None else self._asking(answers)
         async with self._connected(asking) as client:
             made = client.call_tool(name, dict(arguments), progress_callback=tell_on)
             result = await (asking.result_of(made) if asking else made)
@@ -145,6 +143,12 @@ class McpServer:
         async with guarded_client(self._guard, headers, settings.timeout_s, self._auth()) as http:
             http.event_hooks = {"response": [found.note]}
             yield streamable_http_client(settings.url, http_client=http, max_sse_event_size=MESSAGE_BYTES_MAX)
+
+    def _asking(self, answers: Sequence[ToolAnswer]) -> Asking | None:
+        """None where the server may not ask."""
+        if not (self._settings.sampling_tokens or self._settings.elicitation):
+            return None
+        return Asking(self._name, answers, sampling_tokens=self._settings.sampling_tokens)
 
     def _heard(self, asking: Asking | None) -> dict[str, Any]:
         """The callbacks for what the server may ask."""
