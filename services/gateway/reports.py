@@ -1,4 +1,5 @@
-"""A run's answer as a document to keep: Markdown, HTML or Word, with what it covers and a table of its sources."""
+"""A run's answer as a document to keep: Markdown, HTML or Word, with what it covers, what judges said of its claims, and a table of
+its sources."""
 
 import html
 import io
@@ -19,6 +20,26 @@ MEDIA_TYPES: Mapping[str, str] = {
 }
 ENDINGS: Mapping[str, str] = {MARKDOWN: "md", HTML: "html", DOCX: "docx"}
 _STATES = {"found": "found", "partly": "partly found", "conflicting": "sources disagree", "missing": "not found"}
+_VERDICTS = {
+    "supported": "carried by its source",
+    "similar_wording": "similar wording; its meaning is not checked",
+    "partly": "carried in part",
+    "contradicted": "its sources say otherwise",
+    "not_found": "not found in the documents",
+}
+_ACTIONS = {"supported": "was done", "contradicted": "did not happen", "not_found": "nobody knows whether this happened"}
+_TABLES = {
+    "Covered": ("Part of the question", "State", "Passages"),
+    "Claims": ("Claim", "Verdict", "Judged by"),
+    "Citations": ("What is counted", "Share"),
+    "Sources": ("No.", "Document", "Place", "Passage"),
+}
+_SHARES = {
+    "citation_recall": "claims that are carried by what they cite",
+    "citation_precision": "citations that help to carry a claim",
+    "citation_coverage": "claims that are carried by any passage",
+}
+"""Gao et al., arXiv:2305.14627."""
 _HEADING = re.compile(r"(#{1,4}) (.+)")
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
 _PAGE = """<!doctype html>
@@ -43,10 +64,7 @@ def markdown(run: Json) -> str:
     answer = run["answer"]
     text = answer["text"].strip()
     parts = [text if text.startswith("# ") else f"# {run['question'].strip()}\n\n{text}"]
-    if covered := _covered(answer):
-        parts.append(f"## Covered\n\n{_table(('Part of the question', 'State', 'Passages'), covered)}")
-    if sources := _sources(answer):
-        parts.append(f"## Sources\n\n{_table(('No.', 'Document', 'Place', 'Passage'), sources)}")
+    parts += [f"## {title}\n\n{_table(_TABLES[title], rows)}" for title, rows in _rows(answer) if rows]
     return "\n\n".join(parts) + "\n"
 
 
@@ -70,8 +88,8 @@ def _docx(run: Json) -> bytes:
             document.add_heading(_plain(heading[2]), level=len(heading[1]))
         else:
             document.add_paragraph(_plain(paragraph))
-    _add_table(document, "Covered", ("Part of the question", "State", "Passages"), _covered(answer))
-    _add_table(document, "Sources", ("No.", "Document", "Place", "Passage"), _sources(answer))
+    for title, rows in _rows(answer):
+        _add_table(document, title, _TABLES[title], rows)
     written = io.BytesIO()
     document.save(written)
     return written.getvalue()
@@ -85,6 +103,30 @@ def _add_table(document: Any, title: str, columns: Sequence[str], rows: Sequence
     for cells, values in ((table.rows[0].cells, columns), *((table.add_row().cells, row) for row in rows)):
         for cell, value in zip(cells, values, strict=True):
             cell.text = _plain(value)
+
+
+def _rows(answer: Json) -> Iterator[tuple[str, Sequence[Sequence[str]]]]:
+    """By title, the rows of the tables behind the text. Of quotes no claims are told: they are their sources' own words."""
+    yield "Covered", _covered(answer)
+    verification = answer.get("verification") or {}
+    if answer.get("method") != "extractive":
+        claims = [each for each in verification.get("sentences") or [] if each["verdict"] != "no_claim"]
+        yield "Claims", [(each["sentence"], _verdict(each), _judge(each["checked_by"])) for each in claims]
+        yield "Citations", [(text, f"{verification[name]:.0%}") for name, text in _SHARES.items() if claims]
+    yield "Sources", _sources(answer)
+
+
+def _verdict(claim: Json) -> str:
+    words = (_ACTIONS if claim["is_action"] else _VERDICTS).get(claim["verdict"], claim["verdict"])
+    return f"{words}; left out" if claim["removed"] else words
+
+
+def _judge(judge: Json | None) -> str:
+    """Its name, and how often it is wrong where that was measured."""
+    if not judge or not judge["claims"]:
+        return judge["name"] if judge else ""
+    shares = f"{judge['false_passed']:.0%} of false claims pass, {judge['true_failed']:.0%} of true ones do not"
+    return f"{judge['name']} ({shares})"
 
 
 def _covered(answer: Json) -> list[tuple[str, str, str]]:

@@ -59,7 +59,7 @@ class AnswerTable(BaseModel):
 
 
 class ToolAnswer(BaseModel):
-    """An answer in which every claim is cited and checked."""
+    """An answer whose claims were compared with what they cite."""
 
     run_id: str = Field(description="The run; `research_result` takes it.")
     status: str = Field(
@@ -68,7 +68,11 @@ class ToolAnswer(BaseModel):
     )
     answer: str = Field(description="The text, with citation marks [1], [2] …")
     sources: list[AnswerSource] = Field(description="One a mark.")
-    support_status: str | None = Field(default=None, description="Whether the sources carry the text.")
+    support_status: str | None = Field(
+        default=None,
+        description="Whether the sources carry the text: `supported`; `similar_wording` (alike in words: its meaning is not checked); "
+        "`partial`; `insufficient`.",
+    )
     ending: str = Field(default="", description="How a research run ended.")
     conflicts: list[dict[str, Any]] = Field(default_factory=list, description="What the sources disagree about.")
     coverage: dict[str, Any] | None = Field(default=None, description="What the evidence covers. Of a research run.")

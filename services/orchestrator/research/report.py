@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from kit.queries.planning import clauses
-from services.orchestrator.answering.drafting import Draft
+from services.orchestrator.answering.drafting import EXTRACTIVE, MODEL, Draft
 from services.orchestrator.log.events import (
     Citation,
     Conflict,
@@ -20,6 +20,7 @@ from services.orchestrator.research.models import Purpose
 from services.orchestrator.research.question.parts import find_subjects
 from services.orchestrator.research.question.second_steps import second_steps
 from services.orchestrator.research.steps import Task
+from services.orchestrator.verification.verdicts import least_certain
 
 MOST_SECTIONS = 6
 _MARK = re.compile(r"\[(\d{1,9})\]")
@@ -115,6 +116,7 @@ class Report:
         return replace(
             self._drafts[0],
             text=self.text,
+            method=MODEL if any(each.method == MODEL for each in self._drafts) else EXTRACTIVE,
             citations=tuple(self._citations),
             verification=self._verification(checked) if checked else None,
             support_status=_worst(self._drafts),
@@ -130,12 +132,20 @@ class Report:
             sentences=tuple(self._sentences),
             citation_precision=sum(each.citation_precision * len(each.sentences) for each in checked) / total,
             citation_coverage=sum(each.citation_coverage * len(each.sentences) for each in checked) / total,
+            citation_recall=sum(each.citation_recall * len(each.sentences) for each in checked) / total,
+            checked_by=least_certain(self._sentences) or checked[0].checked_by,
             support_status=_worst(self._drafts),
             removed=sum(each.removed for each in checked),
         )
 
 
-_ORDER = (SupportStatus.UNAVAILABLE, SupportStatus.INSUFFICIENT, SupportStatus.PARTIAL, SupportStatus.SUPPORTED)
+_ORDER = (
+    SupportStatus.UNAVAILABLE,
+    SupportStatus.INSUFFICIENT,
+    SupportStatus.PARTIAL,
+    SupportStatus.SIMILAR_WORDING,
+    SupportStatus.SUPPORTED,
+)
 
 
 def _worst(drafts: Sequence[Draft]) -> SupportStatus | None:

@@ -15,13 +15,8 @@ def verify_quotes(sentences: Sequence[str], citations: Sequence[Citation]) -> Ve
     verdicts = tuple(_verdict(sentence, each) for sentence, each in zip(sentences, citations, strict=True))
     share = sum(Verdict(each.verdict).is_good for each in verdicts) / len(verdicts) if verdicts else 0.0
     return Verification(
-        verdicts, share, share, status_of(verdicts), checked_by=_judge_of_all(verdicts), citation_recall=share
+        verdicts, share, share, status_of(verdicts), checked_by=least_certain(verdicts), citation_recall=share
     )
-
-
-def _judge_of_all(verdicts: Sequence[SentenceVerdict]) -> CheckedBy | None:
-    """`table` where one of them is no quote."""
-    return TABLE if any(each.checked_by == TABLE for each in verdicts) else least_certain(verdicts)
 
 
 def _verdict(sentence: str, source: Citation) -> SentenceVerdict:

@@ -83,6 +83,11 @@ def status_of(verdicts: Sequence[SentenceVerdict]) -> SupportStatus | None:
 
 
 def least_certain(verdicts: Sequence[SentenceVerdict]) -> CheckedBy | None:
-    """The judge of the claims; of several one that was not measured."""
+    """The judge of the claims; of several one that was not measured, before one that was, before what is compared exactly."""
     judges = [each.checked_by for each in verdicts if each.checked_by is not None and each.verdict != Verdict.NO_CLAIM]
-    return min(judges, key=lambda each: (each.measured, each.claims), default=None)
+    return min(judges, key=_certainty, default=None)
+
+
+def _certainty(judge: CheckedBy) -> tuple[bool, bool, int, bool]:
+    is_exact = judge.measured and not judge.claims
+    return is_exact, judge.measured, judge.claims, judge == QUOTES

@@ -41,6 +41,28 @@ def test_markdown_has_text_coverage_and_sources() -> None:
     assert "| 1 | a\\|b.md | Tower, page 3 | Edda built it. |" in text
 
 
+def test_claims_of_a_written_answer_are_told_with_their_judge() -> None:
+    judge = {"name": "a/1", "measured": False, "false_passed": 0.25, "true_failed": 0.5, "claims": 8}
+    effects = {"name": "effects", "measured": True, "false_passed": None, "true_failed": None, "claims": 0}
+    claim = {"sentence": "Edda built it.", "is_action": False, "removed": False, "checked_by": judge}
+    claims = [
+        claim | {"verdict": "similar_wording"},
+        claim | {"verdict": "not_found", "removed": True},
+        claim | {"verdict": "contradicted", "is_action": True, "checked_by": effects},
+        claim | {"verdict": "no_claim", "checked_by": None},
+    ]
+    shares = {"citation_recall": 0.5, "citation_precision": 0.25, "citation_coverage": 1.0}
+    answer = ANSWER | {"method": "model", "verification": {"sentences": claims, **shares}}
+    text = render(RUN | {"answer": answer}, MARKDOWN).decode()
+    said = "a/1 (25% of false claims pass, 50% of true ones do not)"
+    assert f"| Edda built it. | similar wording; its meaning is not checked | {said} |" in text
+    assert f"| Edda built it. | not found in the documents; left out | {said} |" in text
+    assert "| Edda built it. | did not happen | effects |" in text
+    assert text.count("| Edda built it. |") == 4, "three claims and a source"
+    assert "| citations that help to carry a claim | 25% |" in text
+    assert "## Claims" not in render(RUN | {"answer": answer | {"method": "extractive"}}, MARKDOWN).decode()
+
+
 def test_html_runs_nothing_and_loads_nothing() -> None:
     page = render(RUN, HTML).decode()
     assert "<h2>When</h2>" in page
