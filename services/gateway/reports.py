@@ -27,7 +27,11 @@ _VERDICTS = {
     "contradicted": "its sources say otherwise",
     "not_found": "not found in the documents",
 }
-_ACTIONS = {"supported": "was done", "contradicted": "did not happen", "not_found": "nobody knows whether this happened"}
+_ACTIONS = {
+    "supported": "was done",
+    "contradicted": "did not happen",
+    "not_found": "nobody knows whether this happened",
+}
 _TABLES = {
     "Covered": ("Part of the question", "State", "Passages"),
     "Claims": ("Claim", "Verdict", "Judged by"),
@@ -117,16 +121,20 @@ def _rows(answer: Json) -> Iterator[tuple[str, Sequence[Sequence[str]]]]:
 
 
 def _verdict(claim: Json) -> str:
-    words = (_ACTIONS if claim["is_action"] else _VERDICTS).get(claim["verdict"], claim["verdict"])
+    verdict = str(claim["verdict"])
+    words = (_ACTIONS if claim["is_action"] else _VERDICTS).get(verdict, verdict)
     return f"{words}; left out" if claim["removed"] else words
 
 
 def _judge(judge: Json | None) -> str:
     """Its name, and how often it is wrong where that was measured."""
-    if not judge or not judge["claims"]:
-        return judge["name"] if judge else ""
+    if not judge:
+        return ""
+    name = str(judge["name"])
+    if not judge["claims"]:
+        return name
     shares = f"{judge['false_passed']:.0%} of false claims pass, {judge['true_failed']:.0%} of true ones do not"
-    return f"{judge['name']} ({shares})"
+    return f"{name} ({shares})"
 
 
 def _covered(answer: Json) -> list[tuple[str, str, str]]:

@@ -70,8 +70,8 @@ class ToolAnswer(BaseModel):
     sources: list[AnswerSource] = Field(description="One a mark.")
     support_status: str | None = Field(
         default=None,
-        description="Whether the sources carry the text: `supported`; `similar_wording` (alike in words: its meaning is not checked); "
-        "`partial`; `insufficient`.",
+        description="Whether the sources carry the text: `supported`; `similar_wording` (alike in words; its meaning is not "
+        "checked); `partial`; `insufficient`.",
     )
     ending: str = Field(default="", description="How a research run ended.")
     conflicts: list[dict[str, Any]] = Field(default_factory=list, description="What the sources disagree about.")

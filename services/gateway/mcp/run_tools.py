@@ -64,8 +64,8 @@ class RunTools:
             str | None, Field(description="An agent of the prompts; it answers from one collection.")
         ] = None,
     ) -> ToolAnswer:
-        """Answers a question from the user's documents. A mark [n] names the source of the statement before it; `support_status` says
-        how well the sources carry them. Keep the marks, and name the sources."""
+        """Answers a question from the user's documents. A mark [n] names the source of the statement before it; `support_status`
+        says how well the sources carry them. Keep the marks, and name the sources."""
         client = request_of(context)
         body: Json = {"document_ids": document_ids or []}
         if agent:
