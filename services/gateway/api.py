@@ -33,11 +33,11 @@ from services.gateway.routes import (
     health,
     jobs,
     keys,
-    logout,
     me,
     memory,
     models,
     oauth,
+    oidc,
     questions,
     runs,
     samples,
@@ -123,7 +123,7 @@ def create_api(backends: Backends, api_keys: Keys | None = None) -> FastAPI:
         app.include_router(module.router, dependencies=[Depends(authenticated)])
     app.include_router(health.router)
     app.include_router(oauth.router)
-    app.include_router(logout.router)
+    app.include_router(oidc.router)
     app.state.mcp = McpDoor(app, settings, app.state.stream_shares, backends.closing)
     app.router.routes.append(Route("/mcp", app.state.mcp, include_in_schema=False))
     app.include_router(console.console_router(console.load_assets(_files("console"))))

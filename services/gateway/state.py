@@ -10,4 +10,11 @@ OIDC_LOGOUTS = Bucket(
     kept_for_s=2 * DAY_S,  # a token lives for a day at most, and clocks differ
     if_lost="tokens of people who were logged out let them in until they expire, a day later at the latest",
 )
-STATE = (API_KEYS, API_KEY_USES, OIDC_LOGOUTS)
+OIDC_SESSIONS = Bucket(
+    "OIDC_SESSIONS",
+    holds="who is logged in by their browser, by the digest of their cookie's secret",
+    written_by=("gateway",),
+    kept_for_s=DAY_S,  # as long as a login may last
+    if_lost="people log in again",
+)
+STATE = (API_KEYS, API_KEY_USES, OIDC_LOGOUTS, OIDC_SESSIONS)

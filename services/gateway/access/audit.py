@@ -12,6 +12,7 @@ import structlog
 from starlette.types import Scope
 
 from kit.access.api_keys import ApiKey
+from kit.access.principal import Principal
 from services.gateway.access.auth import Admission, admission_in, client_address, refusal_in
 from services.gateway.serving.allowance import Allowance
 from services.gateway.serving.requests import SAFE_METHODS, method_of
@@ -65,6 +66,10 @@ class AuditLog:
             about_scopes=list(key.scopes),
             address=address,
         )
+
+    def logged_in(self, who: Principal, issuer: str, address: str) -> None:
+        """Somebody logged in by their browser."""
+        _log.info("audit", action="login", issuer=issuer, tenant_id=who.tenant_id, subject=who.subject, address=address)
 
     def _refused_caller(self, scope: Scope, status: int, reason: str) -> None:
         address = client_address(scope)

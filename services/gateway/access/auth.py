@@ -5,15 +5,15 @@ Everything below /v1, and /mcp, needs a caller. Health, the console's files and 
 is stored.
 """
 
-from collections.abc import Awaitable, Callable
-from contextlib import AbstractContextManager
+from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import structlog
 from opentelemetry import trace
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.requests import HTTPConnection
+from starlette.requests import HTTPConnection, cookie_parser
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from kit import deadline
@@ -30,6 +30,9 @@ from services.gateway.serving.allowance import Allowance
 from services.gateway.serving.lobby import origin_of
 from services.gateway.serving.requests import is_request, refuse
 
+if TYPE_CHECKING:
+    from services.gateway.access.oidc.sessions import Session
+
 PROBE = Principal("local", "gateway-probe")
 """Whom the gateway's own health checks act as; health services ask for no rights."""
 _CATCH_UP_S = 1.0
@@ -39,6 +42,8 @@ _LATEST_WITHIN_S = 5.0
 FIRST_KEYS_S = 10.0
 """Longest wait of a request for a gateway that has just started to know the keys: it is restarted without failing one."""
 MCP_PATH = "/mcp"
+SESSION_COOKIE = "__Host-groundwork"
+"""Of a login. A browser takes a name with this beginning from this very host over TLS alone, or from this machine (RFC 6265bis)."""
 _ADMISSION = "admission"
 _REFUSAL = "refusal"
 
@@ -50,7 +55,9 @@ class Admission:
     principal: Principal
     key: ApiKey | None = None
     issuer: str = ""
-    """Of the token; empty where a key was shown, or nothing."""
+    """Of the token or login; empty where a key was shown, or nothing."""
+    session: "Session | None" = None
+    """The login whose cookie was shown."""
     ended: Callable[[], Awaitable[Unauthenticated]] | None = None
     """Returns once the key or token is not good any more, with the reason. None where nothing can end."""
 
@@ -58,6 +65,18 @@ class Admission:
     def credential(self) -> str:
         """The key's id, or who gave the token; empty where nothing was shown."""
         return self.key.key_id if self.key else self.issuer
+
+
+class ByIssuer(Protocol):
+    """Lets in whom an OIDC issuer vouches for."""
+
+    async def admit_token(self, token: str) -> Admission:
+        """Raises GroundworkError."""
+        ...
+
+    async def admit_session(self, secret: str) -> Admission:
+        """Raises GroundworkError."""
+        ...
 
 
 class Door(Protocol):
@@ -95,10 +114,9 @@ class KeyDoor:
         latest_revision: Callable[[], Awaitable[int]],
         used: Callable[[ApiKey], None],
         bootstrap: BootstrapKey,
-        by_token: Callable[[str], Awaitable[Admission]] | None = None,
+        by_issuer: ByIssuer | None = None,
     ) -> None:
-        """`by_token` lets in who shows a token of an OIDC issuer."""
-        self._by_token = by_token
+        self._by_issuer = by_issuer
         self._bootstrap = bootstrap
         self._ring = ring
         self._wrong_keys = wrong_keys
@@ -107,11 +125,13 @@ class KeyDoor:
         self._used = used
 
     async def admit(self, headers: Headers, address: str) -> Admission:
+        if self._by_issuer is not None and (secret := _session_in(headers)):
+            return await self._vouched_for(self._by_issuer.admit_session(secret), address)
         text = _shown_text(headers)
         if (admission := self._by_setting(text)) is not None:
             return admission
-        if self._by_token is not None and looks_like_token(text):
-            return await self._admit_token(self._by_token, text, address)
+        if self._by_issuer is not None and looks_like_token(text):
+            return await self._vouched_for(self._by_issuer.admit_token(text), address)
         try:
             shown = read_shown(text)
             await self._ring.read_first(FIRST_KEYS_S)
@@ -126,17 +146,16 @@ class KeyDoor:
         self._used(key)
         return Admission(key.principal, key, ended=lambda: self._ring.ended(shown))
 
-    async def _admit_token(
-        self, by_token: Callable[[str], Awaitable[Admission]], token: str, address: str
-    ) -> Admission:
+    async def _vouched_for(self, admitting: Coroutine[Any, Any, Admission], address: str) -> Admission:
         """Only while the message store answers: somebody may have been logged out meanwhile."""
-        await self._ring.read_first(FIRST_KEYS_S)
-        self._ring.require_fresh()
-        try:
-            return await by_token(token)
-        except Unauthenticated:
-            self._count_wrong(address)
-            raise
+        with closing(admitting):
+            await self._ring.read_first(FIRST_KEYS_S)
+            self._ring.require_fresh()
+            try:
+                return await admitting
+            except Unauthenticated:
+                self._count_wrong(address)
+                raise
 
     def admit_at_once(self, headers: Headers) -> Admission | None:
         """Who needs no message store to be known; None for all others."""
@@ -271,6 +290,13 @@ _SHOW_ONE = (
     "administrator makes one with `groundwork keys create`, the "
     "first of all with `groundwork keys bootstrap`, or in GROUNDWORK_BOOTSTRAP_KEY"
 )
+
+
+def _session_in(headers: Headers) -> str:
+    """The secret of a login's cookie; empty where a key or token is shown, which says more plainly who asks."""
+    if "authorization" in headers or "x-api-key" in headers:
+        return ""
+    return cookie_parser(headers.get("cookie", "")).get(SESSION_COOKIE, "")
 
 
 def _shown_text(headers: Headers) -> str:

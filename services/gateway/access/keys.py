@@ -15,7 +15,7 @@ from kit.stores.api_key_store import ApiKeyStore
 from services.gateway.access.auth import KeyDoor
 from services.gateway.access.bootstrap_key import BootstrapKey
 from services.gateway.access.key_ring import ApiKeysUnknown, KeyRing
-from services.gateway.access.oidc.door import TokenDoor
+from services.gateway.access.oidc.door import IssuerDoor
 from services.gateway.access.oidc.issuers import Issuers
 from services.gateway.serving.allowance import Allowance
 from services.gateway.settings import GatewaySettings
@@ -64,8 +64,8 @@ class Keys:
         self._settings = settings
         self._store: ApiKeyStore | None = None
         path = settings.oidc_issuers_file
-        self.tokens = TokenDoor(Issuers(path), now=lambda: now().timestamp(), clock=clock) if path else None
-        """Of OIDC issuers; None where none is listed."""
+        self.issuers = IssuerDoor(Issuers(path), now=lambda: now().timestamp(), clock=clock) if path else None
+        """Who comes in by an OIDC issuer; None where none is listed."""
         self.door = KeyDoor(
             self.ring,
             Allowance(settings.wrong_api_keys_per_minute, clock),
@@ -73,7 +73,7 @@ class Keys:
             latest_revision=self._latest_revision,
             used=self._uses.used,
             bootstrap=BootstrapKey(settings, now),
-            by_token=self.tokens.admit if self.tokens else None,
+            by_issuer=self.issuers,
         )
 
     @property
@@ -95,8 +95,8 @@ class Keys:
                 group.create_task(self.ring.follow(store))
                 group.create_task(self._note_uses(store))
                 group.create_task(self._forget_ended(store))
-                if self.tokens is not None:
-                    group.create_task(self.tokens.run(nats))
+                if self.issuers is not None:
+                    group.create_task(self.issuers.run(nats))
 
     async def _opened(self, nats: Nats) -> ApiKeyStore:
         complaints = Sparing()

@@ -18,11 +18,30 @@ export function startKeys() {
   useKeys({ headers: keyHeaders, another });
   const signOut = byId("sign-out");
   signOut.hidden = !sessionStorage.getItem(STORED);
-  signOut.addEventListener("click", () => {
-    sessionStorage.clear(); // the run and the thread in hand are that caller's too
-    location.reload();
-  });
+  signOut.addEventListener("click", leave);
+  offerLogins();
   document.addEventListener("click", download);
+}
+
+/** Lets people log in where the operator lists issuers, by a cookie that the browser shows by itself. */
+async function offerLogins() {
+  const { issuers } = await fetch("/oidc/issuers").then((response) => response.json()).catch(() => ({ issuers: [] }));
+  if (!issuers.length) return;
+  byId("sign-out").hidden = false;
+  const to = encodeURIComponent(location.pathname + location.search + location.hash);
+  const links = issuers.map(({ issuer, name }) =>
+    make("a", { href: `/oidc/login?issuer=${encodeURIComponent(issuer)}&to=${to}`, textContent: `Sign in with ${name}` })
+  );
+  byId("key-issuers").replaceChildren(...links);
+  byId("key-issuers").hidden = false;
+}
+
+async function leave() {
+  const hadKey = sessionStorage.getItem(STORED);
+  sessionStorage.clear(); // the run and the thread in hand are that caller's too
+  const ended = hadKey ? {} : await fetch("/oidc/logout", { method: "POST" }).then((response) => response.json()).catch(() => ({}));
+  if (ended.then) location.assign(ended.then);
+  else location.reload();
 }
 
 /** Whether there is another key than a refused request showed: entered meanwhile, or asked for now. */

@@ -22,7 +22,7 @@ async def protected_resource(request: Request, services: Services) -> Json:
     """The resource, how a token is sent, and who gives one."""
     settings = services.settings
     keys: Keys | None = request.app.state.api_keys
-    issuers = keys.tokens.issuers if keys and keys.tokens else []
+    issuers = keys.issuers.issuers if keys and keys.issuers else []
     return {
         "resource": f"{base_url(request, settings)}/mcp",
         "resource_name": "Groundwork",

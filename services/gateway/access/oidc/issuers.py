@@ -4,7 +4,7 @@ again when it changes."""
 import itertools
 import ssl
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
@@ -67,6 +67,16 @@ class Issuer(BaseModel):
     """Scopes of every caller with a good token."""
     groups: Mapping[str, tuple[Scope, ...]] = Field(default_factory=dict)
     """Scopes by name of a group, a role or a scope of the issuer."""
+    client_id: str = ""
+    """Of the console at the issuer. Empty: people do not log in by their browser there."""
+    client_secret_file: Path | None = None
+    """File with the client's secret. None: it has none, and is known by its address alone (a public client)."""
+    name: str = ""
+    """What people are shown: "Sign in with …". Empty: the issuer's host."""
+    login_scopes: tuple[str, ...] = ("openid",)
+    """Asked for at the login: add what has the issuer put people's groups into its ID tokens."""
+    session_hours: float = Field(default=8.0, gt=0, le=24)
+    """How long a login lasts."""
     clock_skew_s: float = Field(default=60.0, ge=0, le=600)
 
     @model_validator(mode="after")
@@ -77,12 +87,21 @@ class Issuer(BaseModel):
             raise ValueError('nobody would have a scope: set "everyone": ["query"], or "groups"')
         return self
 
-    def scopes_of(self, claims: Mapping[str, Any]) -> frozenset[str]:
-        """What the caller of a token may do here."""
+    def scopes_of(self, names: Iterable[str]) -> frozenset[str]:
+        """What somebody with these groups, roles and scopes may do here."""
         found: set[str] = set(self.everyone)
-        for name in self.names_in(claims):
+        for name in names:
             found.update(self.groups.get(name, ()))
         return frozenset(found)
+
+    @property
+    def shown_name(self) -> str:
+        """What people are shown."""
+        return self.name or urlsplit(self.issuer).hostname or self.issuer
+
+    def client_secret(self) -> str:
+        """Of the console, empty where it has none. Raises OSError."""
+        return self.client_secret_file.read_text("utf-8").strip() if self.client_secret_file else ""
 
     def names_in(self, claims: Mapping[str, Any]) -> Sequence[str]:
         """The groups, roles and scopes that a token names."""
@@ -133,8 +152,9 @@ def read_issuers(text: str) -> Mapping[str, Issuer]:
     for each in issuers:
         try:
             each.tls()
+            each.client_secret()
         except OSError as error:
-            raise ValueError(f"ca_file={each.ca_file} of {each.issuer} cannot be used: {error}") from None
+            raise ValueError(f"a file that {each.issuer} names cannot be used: {error}") from None
     return {each.issuer: each for each in issuers}
 
 

@@ -5,13 +5,12 @@ import asyncio
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
-import httpx
 import jwt
 import structlog
 
 from kit.errors import Unavailable
+from services.gateway.access.oidc.asking import FAILED, Unusable, address_in, ask, client_of, metadata_of
 from services.gateway.access.oidc.issuers import Issuer
 from services.gateway.metrics import ISSUER_FETCHES
 
@@ -21,8 +20,6 @@ _GOOD_FOR_S = 86_400.0
 """Keys that could not be fetched again for a day are none: the issuer may have withdrawn them."""
 _APART_S = 1.0
 """Between two tries, so that tokens with made-up key ids do not have us ask for each."""
-_TIMEOUT_S = 5.0
-_LARGEST_BYTES = 512 * 1024
 _MOST_KEYS = 100
 
 
@@ -30,10 +27,6 @@ class IssuerSilent(Unavailable):
     """The issuer's keys cannot be fetched, so nobody with its tokens can be let in."""
 
     reason = "ISSUER_UNAVAILABLE"
-
-
-class _Unusable(Exception):
-    """What the issuer answers is not what it should be."""
 
 
 @dataclass
@@ -91,7 +84,7 @@ class KeySets:
             known.tried_at = self._clock()
             try:
                 known.keys = await _fetched(issuer)
-            except (httpx.HTTPError, OSError, ValueError, _Unusable) as error:
+            except FAILED as error:
                 known.trouble = str(error) or type(error).__name__
                 ISSUER_FETCHES.labels("failed").inc()
                 _log.warning("issuer_keys_not_fetched", issuer=issuer.issuer, error=known.trouble)
@@ -102,15 +95,12 @@ class KeySets:
 
 
 async def _fetched(issuer: Issuer) -> Mapping[str, jwt.PyJWK]:
-    """Raises httpx.HTTPError, OSError, ValueError or _Unusable."""
-    async with (
-        httpx.AsyncClient(verify=issuer.tls(), timeout=_TIMEOUT_S, trust_env=False) as client,
-        asyncio.timeout(_TIMEOUT_S),
-    ):
-        address = issuer.jwks_uri or await _discovered(client, issuer)
-        entries = (await _json(client, address)).get("keys")
+    """Raises one of FAILED."""
+    async with client_of(issuer) as client:
+        address = issuer.jwks_uri or address_in(await metadata_of(client, issuer), "jwks_uri", issuer)
+        entries = (await ask(client, "GET", address)).get("keys")
     if not isinstance(entries, list):
-        raise _Unusable(f"{address} is no JSON Web Key Set")
+        raise Unusable(f"{address} is no JSON Web Key Set")
     keys = {}
     for entry in entries[:_MOST_KEYS]:
         try:
@@ -120,30 +110,5 @@ async def _fetched(issuer: Issuer) -> Mapping[str, jwt.PyJWK]:
         if key.key_id and entry.get("use", "sig") == "sig" and key.key_type != "oct":
             keys[key.key_id] = key
     if not keys:
-        raise _Unusable(f"{address} has no key with an id that verifies tokens")
+        raise Unusable(f"{address} has no key with an id that verifies tokens")
     return keys
-
-
-async def _discovered(client: httpx.AsyncClient, issuer: Issuer) -> str:
-    metadata = await _json(client, issuer.issuer.rstrip("/") + "/.well-known/openid-configuration")
-    if metadata.get("issuer") != issuer.issuer:
-        raise _Unusable(f"its metadata are those of {str(metadata.get('issuer'))[:200]!r}")
-    address = metadata.get("jwks_uri")
-    if not isinstance(address, str) or address.partition(":")[0] != issuer.issuer.partition(":")[0]:
-        raise _Unusable("its metadata name no address of keys (jwks_uri) that is reached as safely as itself")
-    return address
-
-
-async def _json(client: httpx.AsyncClient, address: str) -> Mapping[str, Any]:
-    async with client.stream("GET", address, headers={"Accept": "application/json"}) as answer:
-        if answer.status_code != httpx.codes.OK:  # a redirect is none: whose keys would these be?
-            raise _Unusable(f"{address} answers {answer.status_code}")
-        body = bytearray()
-        async for piece in answer.aiter_bytes():
-            body += piece
-            if len(body) > _LARGEST_BYTES:
-                raise _Unusable(f"{address} answers more than {_LARGEST_BYTES} bytes")
-    found = httpx.Response(200, content=bytes(body)).json()
-    if not isinstance(found, dict):
-        raise _Unusable(f"{address} is no JSON object")
-    return found

@@ -9,7 +9,7 @@ from typing import Any
 from kit.jetstream import Entry, Nats
 from kit.stores.followed_settings import FollowedSettings
 from services.gateway.access.oidc.issuers import Issuer
-from services.gateway.access.oidc.tokens import LONGEST_LIFE_S, Verified
+from services.gateway.access.oidc.tokens import LONGEST_LIFE_S
 from services.gateway.state import OIDC_LOGOUTS
 
 _PRUNED_EVERY = 1000
@@ -40,18 +40,24 @@ class Logouts:
         at = json.dumps({"at": float(claims["iat"])}).encode()
         await self.settings.put(_key(issuer, name, claims[name]), at)
 
-    def has_ended(self, verified: Verified) -> bool:
-        """Whether the token's session, or all of its caller's when it was given, were logged out."""
-        claims, issuer = verified.claims, verified.issuer
+    async def end_session(self, issuer: Issuer, session_id: str) -> None:
+        """Somebody logged out here. Returns when this gateway knows. Raises Unavailable."""
+        await self.settings.put(_key(issuer, "session", session_id), json.dumps({"at": self._now()}).encode())
+
+    def has_ended(self, issuer: Issuer, claims: Mapping[str, Any], session_id: str = "") -> bool:
+        """Whether what was given to somebody with these claims is good for nothing any more: its session, or all of theirs when it
+        was given, were logged out."""
+        if session_id and _key(issuer, "session", session_id) in self._at:
+            return True
         if isinstance(claims.get("sid"), str) and _key(issuer, "sid", claims["sid"]) in self._at:
             return True
         if not isinstance(claims.get("sub"), str):
             return False
         return float(claims["iat"]) <= self._at.get(_key(issuer, "sub", claims["sub"]), float("-inf"))
 
-    async def wait_for(self, verified: Verified) -> None:
-        """Returns once the token's session was logged out."""
-        await self.settings.wait_for(lambda: self.has_ended(verified))
+    async def wait_for(self, holds: Callable[[], bool]) -> None:
+        """Returns once `holds` is true; it is asked after each logout."""
+        await self.settings.wait_for(holds)
 
     async def _apply(self, entry: Entry) -> None:
         if entry.value is None:

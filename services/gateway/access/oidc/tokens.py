@@ -2,6 +2,7 @@
 caller is here."""
 
 import hashlib
+import hmac
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
@@ -85,13 +86,21 @@ class TokenReader:
             raise TokenRefused("the logout token says neither which session (sid) nor who (sub)")
         return issuer, claims
 
+    async def read_login(self, issuer: Issuer, id_token: str, nonce: str) -> Verified:
+        """Who has logged in at `issuer`, as it says in the token that it gave to the console (OpenID Connect Core 1.0, section
+        3.1.3.7). Raises TokenRefused, TokenOver, IssuerSilent."""
+        verified = await self._verified(id_token, of_console=True)
+        if verified.issuer is not issuer or not hmac.compare_digest(str(verified.claims.get("nonce")), nonce):
+            raise TokenRefused("the token is of another login; begin anew")
+        return verified
+
     async def _still_holds(self, known: Verified) -> bool:
         if self._issuers.all().get(known.issuer.issuer) is not known.issuer:
             return False
         return await self._key_sets.find(known.issuer, known.key.key_id or "") is known.key
 
-    async def _verified(self, token: str) -> Verified:
-        issuer, key, claims = await self._checked(token)
+    async def _verified(self, token: str, *, of_console: bool = False) -> Verified:
+        issuer, key, claims = await self._checked(token, of_console=of_console)
         if "events" in claims:
             raise TokenRefused("this is a token about an event, which lets nobody in")
         for path, value in issuer.require.items():
@@ -99,7 +108,7 @@ class TokenReader:
                 raise TokenRefused(f"the token lets nobody in here: its claim {path!r} is not {value!r}")
         return Verified(issuer, _principal(issuer, claims), claims, key)
 
-    async def _checked(self, token: str) -> tuple[Issuer, jwt.PyJWK, Mapping[str, Any]]:
+    async def _checked(self, token: str, *, of_console: bool = False) -> tuple[Issuer, jwt.PyJWK, Mapping[str, Any]]:
         header, said = _unverified(token)
         issuer = self._issuers.all().get(str(said.get("iss")))
         if issuer is None:
@@ -107,6 +116,7 @@ class TokenReader:
         kid = header.get("kid")
         if not isinstance(kid, str) or "crit" in header:
             raise TokenRefused("the token's head names no key (kid), or what is not known here (crit)")
+        audiences = [issuer.client_id] if of_console else list(issuer.audiences)
         key = await self._key_sets.find(issuer, kid)
         if key is None:
             raise TokenRefused("the token is signed with a key that its issuer does not have")
@@ -115,7 +125,7 @@ class TokenReader:
                 token,
                 key.key,
                 algorithms=list(issuer.algorithms),
-                audience=list(issuer.audiences),
+                audience=audiences,
                 issuer=issuer.issuer,
                 leeway=issuer.clock_skew_s,
                 options={"require": ["exp", "iat"]},
@@ -160,6 +170,6 @@ def _principal(issuer: Issuer, claims: Mapping[str, Any]) -> Principal:
     if tenant is None:
         raise TokenRefused(f"the token's claim {issuer.tenant_claim!r} names nobody who is known here")
     try:
-        return Principal(tenant, issuer.subject_prefix + subject, issuer.scopes_of(claims))
+        return Principal(tenant, issuer.subject_prefix + subject, issuer.scopes_of(issuer.names_in(claims)))
     except Unauthenticated as error:
         raise TokenRefused(f"the token's caller cannot be one here: {error.message}") from None

@@ -5,6 +5,7 @@ import time
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs
 
 import jwt
 import pytest
@@ -24,6 +25,8 @@ class Issuer:
         self.keys: dict[str, EllipticCurvePrivateKey] = {}
         self.published: list[str] = []
         self.is_silent = False
+        self.codes: dict[str, str] = {}
+        """ID token by the code that gets it."""
         self.server = HttpServer(self._answer)
         self.add_key("first")
 
@@ -64,9 +67,17 @@ class Issuer:
         if self.is_silent:
             return None
         if asked.target == "/.well-known/openid-configuration":
-            return said(
-                json.dumps({"issuer": self.url, "jwks_uri": f"{self.url}/keys"}), content_type="application/json"
-            )
+            ends = {
+                "jwks_uri": "keys",
+                "authorization_endpoint": "authorize",
+                "token_endpoint": "token",
+                "end_session_endpoint": "end",
+            }
+            metadata = {"issuer": self.url, **{name: f"{self.url}/{path}" for name, path in ends.items()}}
+            return said(json.dumps(metadata), content_type="application/json")
+        if asked.target == "/token":
+            token = self.codes.pop(parse_qs(asked.body.decode())["code"][0], None)
+            return said(json.dumps({"id_token": token}), status="200 OK" if token else "400 Bad Request")
         if asked.target == "/keys":
             return said(
                 json.dumps({"keys": [self._public(kid) for kid in self.published]}), content_type="application/json"

@@ -4,6 +4,7 @@ import asyncio
 import fcntl
 import hashlib
 import json
+import re
 import shutil
 import subprocess
 import time
@@ -22,6 +23,7 @@ from kit.testing.harness import free_port
 from tests.service.gateway.conftest import Clocks, in_process
 from tests.service.gateway.key_desk import bearer
 from tests.service.gateway.oidc.conftest import Listing
+from tests.service.gateway.oidc.test_login import LEAVING, SESSION, cookies_of, shows
 
 _SOURCE = Path(__file__).with_name("real_issuer")
 _INSTALLED = Path(__file__).parents[4] / ".tools"
@@ -116,3 +118,49 @@ async def test_a_service_account_comes_in_before_and_after_the_keys_were_changed
             assert await me(reading) == (200, ["query"])
         async with provider(installed, port, [new], tmp_path) as issuer:
             assert await me(await token_of(issuer, "ingest")) == (200, ["ingest"])
+
+
+async def test_a_person_logs_in_with_their_password_at_the_issuer(
+    installed: Path, listing: Listing, tmp_path: Path
+) -> None:
+    port, secret = free_port(), tmp_path / "secret"
+    secret.write_text("s3cret too\n")
+    entry = {
+        "issuer": f"http://127.0.0.1:{port}",
+        "audiences": ["groundwork"],
+        "everyone": ["query"],
+        "client_id": "console",
+        "client_secret_file": str(secret),
+    }
+    async with (
+        provider(installed, port, [new_key("k")], tmp_path) as issuer,
+        in_process(listing(entry), clocks=RealClocks()) as gateway,
+    ):
+        left = await gateway.get("/oidc/login", params={"issuer": entry["issuer"]})
+        back = await _typed_in(issuer, left.headers["location"])
+        leaving = cookies_of(left)[LEAVING].value
+        come = await gateway.get(back, headers=shows(leaving=leaving))
+        assert come.status_code == 303, come.text
+        session = shows(session=cookies_of(come)[SESSION].value)
+        assert (await gateway.get("/v1/me", headers=session)).json()["subject"] == "anna"
+        again = await gateway.get(back, headers=shows(leaving=leaving))  # a code is good once
+        assert again.status_code == 400
+
+
+async def _typed_in(issuer: httpx.AsyncClient, address: str) -> str:
+    """Follows the issuer's pages as a person does; returns where it sends the browser in the end."""
+    answer = await issuer.get(address)
+    while True:
+        while answer.is_redirect:
+            address = answer.headers["location"]
+            if "/oidc/callback" in address:
+                return address
+            answer = await issuer.get(address)
+        action, prompt = (
+            re.search(r'action="([^"]+)"', answer.text),
+            re.search(r'name="prompt" value="(\w+)"', answer.text),
+        )
+        assert action, answer.text
+        assert prompt, answer.text
+        fields = {"prompt": prompt[1], "login": "anna", "password": "any"}
+        answer = await issuer.post(action[1], data=fields)

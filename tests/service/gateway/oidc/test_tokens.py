@@ -340,7 +340,8 @@ def _keys(settings: GatewaySettings) -> Keys:
         ({"tenant_claim": "org"}, "belong together"),
         ({"tenant": "Acme!"}, "tenant"),
         ({"audience": ["groundwork"]}, "audience"),
-        ({"ca_file": "/nowhere.pem"}, "ca_file"),
+        ({"ca_file": "/nowhere.pem"}, "a file that"),
+        ({"client_secret_file": "/nowhere"}, "a file that"),
     ],
 )
 def test_an_issuer_that_cannot_be_used_is_refused_at_the_start_and_says_why(

@@ -1,5 +1,5 @@
 // An OpenID provider: node issuer.js PORT KEYS_FILE. The service `crawler` (secret `s3cret`) gets tokens for `groundwork`, as JSON Web
-// Tokens signed with the first of the keys.
+// Tokens signed with the first of the keys; people log in for the console with any password.
 import { readFileSync } from "node:fs";
 
 import Provider from "oidc-provider";
@@ -17,15 +17,21 @@ const provider = new Provider(issuer, {
       redirect_uris: [],
       response_types: [],
     },
+    {
+      client_id: "console",
+      client_secret: "s3cret too",
+      redirect_uris: ["http://127.0.0.1:8080/oidc/callback"],
+      id_token_signed_response_alg: keys[0].alg,
+    },
   ],
   jwks: { keys },
   scopes: ["ingest", "query"],
   features: {
     clientCredentials: { enabled: true },
-    devInteractions: { enabled: false },
+    devInteractions: { enabled: true },
     resourceIndicators: {
       enabled: true,
-      defaultResource: () => "urn:groundwork",
+      defaultResource: (context, client) => (client.clientId === "crawler" ? "urn:groundwork" : []),
       getResourceServerInfo: () => ({
         audience: "groundwork",
         scope: "ingest query",

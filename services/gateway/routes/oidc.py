@@ -1,0 +1,124 @@
+"""Where people log in by their browser at an OIDC issuer and out again, and where issuers say that somebody was logged out. None
+of these needs a caller: who asks is known by what the issuer signed, or by the cookie of their login."""
+
+from html import escape
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Form, Query, Request, Response
+from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse
+
+from kit.errors import GroundworkError, Unauthenticated
+from services.gateway.access.auth import SESSION_COOKIE, client_address
+from services.gateway.access.keys import Keys
+from services.gateway.access.oidc.door import IssuerDoor
+from services.gateway.access.oidc.login import CALLBACK, Leaving
+from services.gateway.backends import Services
+from services.gateway.errors import RouteNotFound, ValidationFailed
+from services.gateway.problems import http_status
+
+router = APIRouter(prefix="/oidc", include_in_schema=False)
+_LEAVING_COOKIE = "__Host-groundwork-login"
+_AWAY_S = 600
+_PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><title>Groundwork</title>
+<p>{}</p><p><a href="/">Back to the console</a></p></html>"""
+
+
+async def _door(request: Request) -> IssuerDoor:
+    keys: Keys | None = request.app.state.api_keys
+    if keys is None or keys.issuers is None:
+        raise RouteNotFound("no OIDC issuer is listed here (GROUNDWORK_OIDC_ISSUERS_FILE)")
+    return keys.issuers
+
+
+async def _base(request: Request, services: Services) -> str:
+    """Where browsers reach this gateway."""
+    return services.settings.public_url or f"{request.url.scheme}://{request.headers.get('host', 'localhost')}"
+
+
+Door = Annotated[IssuerDoor, Depends(_door)]
+Base = Annotated[str, Depends(_base)]
+
+
+@router.get("/issuers")
+async def list_issuers(request: Request) -> Response:
+    """Where people can log in: nowhere, where no issuer is listed."""
+    keys: Keys | None = request.app.state.api_keys
+    offered = keys.issuers.logins.offered() if keys and keys.issuers else {}
+    return JSONResponse({"issuers": [{"issuer": issuer, "name": name} for issuer, name in offered.items()]})
+
+
+@router.get("/login")
+async def log_in(
+    door: Door,
+    base: Base,
+    issuer: Annotated[str, Query(max_length=2000)],
+    to: Annotated[str, Query(max_length=2000)] = "/",
+) -> Response:
+    """Sends the browser to the issuer."""
+    try:
+        address, leaving = await door.logins.begin(issuer, base, to)
+    except GroundworkError as error:
+        return _said(error)
+    answer = _redirect(address)
+    _set_cookie(answer, _LEAVING_COOKIE, leaving.encoded(), _AWAY_S)
+    return answer
+
+
+@router.get(CALLBACK.removeprefix("/oidc"))
+async def come_back(request: Request, door: Door, base: Base) -> Response:
+    """The browser is back from the issuer: begins the login, and sends it to where it came from."""
+    try:
+        leaving = Leaving.decoded(request.cookies.get(_LEAVING_COOKIE, ""))
+        verified = await door.logins.finish(request.query_params, leaving, base)
+        secret, _ = await door.begin_session(verified)
+    except GroundworkError as error:
+        return _said(error)
+    request.app.state.audit.logged_in(verified.principal, verified.issuer.issuer, client_address(request.scope))
+    answer = _redirect(leaving.to)
+    _set_cookie(answer, SESSION_COOKIE, secret, int(verified.issuer.session_hours * 3600))
+    _set_cookie(answer, _LEAVING_COOKIE, "", 0)
+    return answer
+
+
+@router.post("/logout")
+async def log_out(request: Request, door: Door, base: Base) -> Response:
+    """Ends the login whose cookie is shown, at all gateways; says where the browser ends it at the issuer too. Harmless when
+    repeated."""
+    then = ""
+    try:
+        admission = await door.admit_session(request.cookies.get(SESSION_COOKIE, ""))
+    except Unauthenticated:
+        pass
+    else:
+        assert admission.session is not None
+        await door.end_session(admission.session)
+        then = await door.logins.end_address(admission.issuer, base)
+    answer = JSONResponse({"then": then}, headers={"Cache-Control": "no-store"})
+    _set_cookie(answer, SESSION_COOKIE, "", 0)
+    return answer
+
+
+@router.post("/backchannel-logout")
+async def backchannel_logout(door: Door, logout_token: Annotated[str, Form(max_length=16_384)]) -> Response:
+    """An issuer says that somebody was logged out (OpenID Connect Back-Channel Logout 1.0): their tokens and logins let nobody in
+    any more, and their streams end."""
+    try:
+        await door.log_out(logout_token)
+    except Unauthenticated as error:
+        raise ValidationFailed(error.message, field="logout_token") from error  # 400, as the specification has it
+    return Response(status_code=200, headers={"Cache-Control": "no-store"})
+
+
+def _redirect(address: str) -> Response:
+    return RedirectResponse(address, status_code=303, headers={"Cache-Control": "no-store"})
+
+
+def _said(error: GroundworkError) -> Response:
+    """For a person, who came here by a link."""
+    headers = {"Cache-Control": "no-store", "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'"}
+    return HTMLResponse(_PAGE.format(escape(error.message)), status_code=http_status(error), headers=headers)
+
+
+def _set_cookie(answer: Response, name: str, value: str, lives_s: int) -> None:
+    """One that scripts do not see, and that no page of another site has sent along when it changes something."""
+    answer.set_cookie(name, value, max_age=lives_s, path="/", secure=True, httponly=True, samesite="lax")
