@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
@@ -78,7 +79,8 @@ def running_system(
     """Starts the system and stops it: on an empty data directory that is thrown away, or on one that is kept; with these
     environment variables besides the user's. Raises SystemNotReady. SIGTERM ends this program as Ctrl-C does, and the system with
     it."""
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    if threading.current_thread() is threading.main_thread():  # nowhere else may a program say what a signal does
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     with tempfile.TemporaryDirectory(prefix="groundwork-evals-", ignore_cleanup_errors=True) as folder:
         data_dir, log, port = kept_data_dir or Path(folder, "data"), Path(folder, "up.log"), free_port()
         url = f"http://127.0.0.1:{port}"

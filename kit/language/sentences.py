@@ -60,11 +60,13 @@ _TABLE_ROW = re.compile(r"\s\|\s|\t")
 _NAME = r"(?:[^;:\n.!?]|\.(?!\s[A-Z])){1,120}"
 _LABELLED_ROW = re.compile(rf"^{_NAME}(?:;\s{_NAME}:\s[^;\n]+)+$")
 """A row whose first cell stands below no name: `Revenue; Note: 2; 2023: 512.3`."""
-_ENDS_SENTENCE = re.compile(r"[.!?…。！？؟۔।][\"'”’»)\]]*$")
+_ENDS_SENTENCE = re.compile(r"[.!?…。！？؟۔।॥။។][\"'”’»)\]]*$")
+_WITHOUT_STOPS = re.compile("[\u0e00-\u0eff]")
+"""Thai and Lao end no sentence with a sign: a line alone is one as often as a title."""
 # A terminator, the quotes, brackets and footnote marks that still belong to the sentence, then a gap. Ideographic stops
 # need no gap. The look-behind and the possessive quantifier keep a line of ten thousand full stops linear.
 _BOUNDARY = re.compile(
-    r"(?<![.!?…؟۔।])(?P<stop>[.!?…؟۔।]++)(?P<tail>[\"'”’»)\]]*(?:\[[\w ]{1,12}\])*)(?=\s)"
+    r"(?<![.!?…؟۔।॥။។])(?P<stop>[.!?…؟۔।॥။។]++)(?P<tail>[\"'”’»)\]]*(?:\[[\w ]{1,12}\])*)(?=\s)"
     r"|(?P<wide>[。！？]+)(?P<wide_tail>[」』”’）]*)"
 )
 _WORD_BEFORE = re.compile(r"[^\s(\[\"'“‘«]+$")
@@ -231,8 +233,9 @@ def _as_heading(text: str, line: tuple[UnitKind, int, int], index: int, line_cou
         return line
     if _ends_sentence(content) or content.endswith((":", "：", ",", ";")) or len(content.split()) > 12:
         return line
-    whole_passage = line_count == 1 and text.strip() == content
-    return line if whole_passage else (UnitKind.HEADING, start, end)
+    if line_count == 1 and (text.strip() == content or _WITHOUT_STOPS.search(content)):
+        return line
+    return UnitKind.HEADING, start, end
 
 
 def _sentences(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:

@@ -29,12 +29,21 @@ MARKS = (
 )
 """Vowel signs, accents and joiners within words, which are no letters to `re`: without them "किताब" would be three words of a
 letter each, which every text has. Those of scripts that are segmented belong to their words."""
-_LETTERS = rf"[^\W{SEGMENTED}]*(?:[{MARKS}]+[^\W{SEGMENTED}]*)*"
-_WORD = re.compile(rf"{SIGNED_LETTER}|[{SEGMENTED}]+|\d+(?:[.,:/]\d+)*|[^\W\d_]{_LETTERS}(?:['’][^\W\d_]+)?")
+_LETTERS = rf"[^\W_{SEGMENTED}]*(?:[{MARKS}]+[^\W_{SEGMENTED}]*)*"
+_ADDRESS = r"\d{1,3}(?:\.\d{1,3}){3}(?!\.?\d)"
+"""Of a machine; the number of a port behind it is a word of its own."""
+_VERSION = r"[vV](?=\d+(?:\.\d+)+)"
+"""What may stand before a version: "v3.0.0" is "3.0.0"."""
+_WORD = re.compile(
+    rf"{SIGNED_LETTER}|[{SEGMENTED}]+|{_ADDRESS}|(?:{_VERSION})?\d+(?:[.,:/]\d+)*"
+    rf"|[^\W\d_]{_LETTERS}(?:['’][^\W\d_]+)?"
+)
 _ELISION = re.compile(
     r"(?:[cdjlmnst]|qu|jusqu|lorsqu|puisqu|quoiqu|dell|nell|dall|sull|all|un)['’](?=[^\W\d_]{2})", re.IGNORECASE
 )
 """An article or a small word that French, Italian and Catalan join to the word behind it: "l'entrée", "d'AbbVie"."""
+_BEFORE = re.compile(f"{_ELISION.pattern}|{_VERSION}", re.IGNORECASE)
+"""What belongs to no word, and stands before one."""
 _RUN = re.compile(r"[0-9A-Za-z_]+|[^0-9A-Za-z_]+")
 _SEGMENTED = re.compile(f"[{SEGMENTED}]")
 _IDEOGRAPH = re.compile(r"[぀-ヿ㐀-鿿豈-﫿가-힯]")
@@ -106,7 +115,7 @@ def tokens(text: str) -> list[Token]:
         if _SEGMENTED.match(surface):
             found.extend(_segmented(surface, start))
             continue
-        if elided := _ELISION.match(surface):
+        if elided := _BEFORE.match(surface):
             surface, start = surface[elided.end() :], start + elided.end()
         if _IDEOGRAPH.search(surface):
             # "R380の売上": an identifier within a run without spaces is a word of its own.

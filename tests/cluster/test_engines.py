@@ -59,7 +59,7 @@ def test_texts_are_indexed_by_an_elasticsearch_outside_of_the_cluster(
                 document = api.ingest(users[0].collection_id, "report.pdf", pdf_of(REPORT_PAGES))
                 hits = api.search(users[0].collection_id, "propeller shaft", strategy="lexical")["hits"]
             assert hits[0]["document_id"] == document["id"]
-            counted = httpx.get(f"http://127.0.0.1:{loopback_port}/groundwork-v2/_count", trust_env=False).json()[
+            counted = httpx.get(f"http://127.0.0.1:{loopback_port}/groundwork-v4/_count", trust_env=False).json()[
                 "count"
             ]
             assert counted >= sum(len(user.facts) for user in users) + 1

@@ -9,7 +9,7 @@ import pytest
 from services.retriever.models import LexicalQuery, RevisionKey, SearchScope
 from services.retriever.ports import LexicalIndex
 from tests.contract.retriever_index_contract import store
-from tests.contract.test_lexical_index import tantivy
+from tests.contract.test_lexical_index import ENGINES
 
 TEXTS = [
     "the pump was replaced in spring",
@@ -25,9 +25,10 @@ async def ranked(index: LexicalIndex) -> list[list[tuple[str, float]]]:
     return [[(hit.stored.chunk_id, hit.score) for hit in hits] for hits in found]
 
 
-async def test_other_collections_change_no_rank(tmp_path: Path) -> None:
+@pytest.mark.parametrize("engine", [name for name in ENGINES if name != "fake"])
+async def test_other_collections_change_no_rank(tmp_path: Path, engine: str) -> None:
     """The others have the words that are rare here, and are shorter."""
-    async with tantivy(tmp_path) as index:
+    async with ENGINES[engine](tmp_path) as index:
         await store(index, RevisionKey("local", "d1", "r1"), TEXTS, collection_id="here", language="en")
         alone = await ranked(index)
         others = [f"pump {n} painted" for n in range(200)]

@@ -159,14 +159,32 @@ class ElasticsearchServer(HttpDouble):
             raise RequestRefused(400, "parsing_exception", f"unknown key {unknown}")
         if "aggs" in body:
             documents = list(self._searchable.values())
+            if routing is not None:
+                documents = [document for document in documents if document.routing == routing]
             if "query" in body:
                 documents = [document for document, _ in self._evaluator(routing).found(body["query"])]
-            return self._whole() | {"hits": {"hits": []}, "aggregations": self._composite(body["aggs"], documents)}
+            aggregated = self._counted(body["aggs"], documents) or self._composite(body["aggs"], documents)
+            hits = {"total": {"value": len(documents), "relation": "eq"}, "hits": []}
+            return self._whole() | {"hits": hits, "aggregations": aggregated}
         found = self._evaluator(routing).found(body["query"])[: body.get("size", 10)]
         hits = [
             {"_id": document.identifier, "_score": score, "_source": self._kept(document)} for document, score in found
         ]
         return self._whole() | {"hits": {"hits": hits}}
+
+    def _counted(self, aggregations: Json, documents: Sequence[Document]) -> Json:
+        """Of filters and means; empty where there are others."""
+        found: Json = {}
+        evaluator = Evaluator(self.mappings, documents)
+        for name, aggregation in aggregations.items():
+            ((kind, asked),) = aggregation.items()
+            if kind == "filters":
+                buckets: list[Json] = [{"doc_count": len(evaluator.found(each))} for each in asked["filters"]]
+                found[name] = {"buckets": buckets}
+            elif kind == "avg":
+                values = [document.source[asked["field"]] for document in documents]
+                found[name] = {"value": sum(values) / len(values) if values else None}
+        return found
 
     def _composite(self, aggregations: Json, documents: Sequence[Document]) -> Json:
         ((name, aggregation),) = aggregations.items()

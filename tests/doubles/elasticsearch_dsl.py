@@ -4,7 +4,6 @@ know it refuses, as the server does."""
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -44,9 +43,8 @@ class Evaluator:
             "bool": self._bool,
             "terms": self._terms,
             "range": self._range,
-            "match": self._match,
+            "term": self._term,
             "match_phrase": self._match_phrase,
-            "regexp": self._regexp,
         }
 
     def found(self, query: Json) -> list[tuple[Document, float]]:
@@ -89,23 +87,11 @@ class Evaluator:
         held = _values(document.source, field)
         return 1.0 if any(bounds.get("gte", -math.inf) <= v < bounds.get("lt", math.inf) for v in held) else None
 
-    def _match(self, condition: Json, document: Document) -> float | None:
+    def _term(self, condition: Json, document: Document) -> float | None:
         ((field, asked),) = condition.items()
-        _only(asked, "query", "boost")
-        return self._scored(field, [[term] for term in asked["query"].split()], document, asked)
-
-    def _regexp(self, condition: Json, document: Document) -> float | None:
-        """A choice of words only, each as rare as the commonest of them."""
-        ((field, asked),) = condition.items()
-        _only(asked, "value", "rewrite", "boost")
-        terms = [re.sub(r"\\(\W)", r"\1", term) for term in asked["value"].split("|")]
-        if (
-            not all(terms)
-            or set(re.sub(r"\\\W", "", asked["value"])) & set('.?+*{}[]()"#@&<>~\\')
-            or asked["rewrite"] != f"top_terms_blended_freqs_{len(terms)}"
-        ):
-            raise RequestRefused(400, "parsing_exception", f"the double does not know [{asked}]")
-        return self._scored(field, [terms], document, asked)
+        asked = {"value": asked} if isinstance(asked, str) else asked
+        _only(asked, "value", "boost")
+        return self._scored(field, [[asked["value"]]], document, asked)
 
     def _scored(self, field: str, words: list[list[str]], document: Document, asked: Json) -> float | None:
         held = self._analysed(field, document)

@@ -29,6 +29,8 @@ _BROKEN_WORD = re.compile("(?<!\\w)\\w++(?:[\ufffe\x02]|-\\n)\\w+")
 _LINE_HYPHEN = re.compile(r"(?<![^\W\d_])([^\W\d_]{2,}+)-$")
 _STARTS_LOWER = re.compile(r"^[^\W\d_]+")
 _WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
+_CELLS = " | "
+"""Between the cells of a row: such lines are no wrapped paragraph."""
 _WRAPPED_MIN, _WRAPPED_MAX = 40, 120
 _TAIL_CHARS = 1000
 """Of a paragraph that is being joined: they decide how the next line joins it. Or a full line's, where that is more."""
@@ -89,6 +91,7 @@ def _unwrapped(lines: Sequence[str]) -> str:
         len(lines) > 1
         and _WRAPPED_MIN <= longest <= _WRAPPED_MAX
         and all(len(line) >= 0.6 * longest for line in lines[:-1])
+        and not all(_CELLS in line for line in lines)
     )
     if not wrapped:
         return "\n".join(lines)

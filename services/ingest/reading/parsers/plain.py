@@ -7,6 +7,7 @@ from pathlib import PurePath
 
 from services.ingest.reading.decoding import DecodedText, decode
 from services.ingest.reading.models import Block, BlockKind, ParsedDocument
+from services.ingest.reading.parsers.tables import table_rows
 from services.ingest.reading.parsers.titles import title_from
 from services.ingest.reading.source import Source
 
@@ -19,6 +20,11 @@ _ENTRY = re.compile(
 )
 """The first character of a line that begins with what logs begin with: a time of day, to the second, in its first 48 characters
 (syslog, ISO 8601, access logs); a date with a time; seconds since 1970; the weight of the entry."""
+_RULE = re.compile(r"[\s|+:=-]*[-=]{3}[\s|+:=-]*")
+_MAX_CELL = 120
+"""Characters: a longer one is a paragraph with a bar in it."""
+_MAX_LINE = 40
+"""Characters of a line with one bar: longer ones may be a wrapped paragraph about bars, which keeps its words."""
 _LINE = re.compile(r"^\S", re.MULTILINE)
 _MIN_ENTRIES = 3
 _MIN_ENTRY_SHARE = 0.5
@@ -40,9 +46,35 @@ def _is_log(name: str) -> bool:
 
 
 def paragraphs(text: str) -> list[Block]:
-    """Blocks between blank lines."""
+    """Blocks between blank lines; of those that are tables a block a row."""
     text = text.replace("\r\n", "\n").replace("\r", "\n")
-    return [Block(BlockKind.TEXT, part) for part in re.split(r"\n[ \t\f\v]*\n\s*", text) if part.strip()]
+    parts = [part for part in re.split(r"\n[ \t\f\v]*\n\s*", text) if part.strip()]
+    return [block for part in parts for block in _rows(part) or [Block(BlockKind.TEXT, part)]]
+
+
+def _rows(part: str) -> list[Block]:
+    """Those of a table that somebody typed, cells between bars or tabs; none where the lines differ in their number of cells, or
+    are too long for one."""
+    lines = [line for line in part.split("\n") if line.strip() and not _RULE.fullmatch(line)]
+    for cells_of in (_between_bars, _between_tabs):
+        rows = [cells_of(line) for line in lines]
+        width = len(rows[0]) if rows else 0
+        cells = [cell for row in rows for cell in row]
+        if len(rows) < 2 or width < 2 or {len(row) for row in rows} != {width} or max(map(len, cells)) > _MAX_CELL:
+            continue
+        is_prose = width == 2 and "|" in part and max(map(len, lines)) > _MAX_LINE and not part.lstrip().startswith("|")
+        return [] if is_prose else list(table_rows(rows))
+    return []
+
+
+def _between_bars(line: str) -> list[str]:
+    line = line.strip()
+    cells = line.strip("|").split("|") if line.startswith("|") else re.split(r"\s\|(?:\s|$)", line)
+    return [cell.strip() for cell in cells]
+
+
+def _between_tabs(line: str) -> list[str]:
+    return [cell.strip() for cell in re.split(r"\t+", line.strip())]
 
 
 def _entries(text: str, first: "re.Pattern[str]") -> list[Block]:

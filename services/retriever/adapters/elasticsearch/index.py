@@ -16,6 +16,7 @@ from services.retriever.adapters.elasticsearch.connection import ElasticsearchCo
 from services.retriever.adapters.elasticsearch.mapping import (
     FORMAT,
     STORED,
+    TERMS,
     document,
     earlier_names,
     format_of,
@@ -25,13 +26,17 @@ from services.retriever.adapters.elasticsearch.mapping import (
 from services.retriever.adapters.elasticsearch.query import (
     Json,
     at_positions,
+    count_bodies,
+    field_terms,
     matching,
+    must_phrases,
     of_attempt,
     of_other_attempts,
     of_revision,
     search_body,
     writes_page,
 )
+from services.retriever.adapters.elasticsearch.statistics import TermStatistics
 from services.retriever.adapters.engine_thread import EngineThread
 from services.retriever.adapters.group_commit import GroupCommit, Rest
 from services.retriever.adapters.server_retry import OPEN_TIMEOUT_S
@@ -40,6 +45,8 @@ from services.retriever.concurrency import engine_deadline
 from services.retriever.errors import EngineUnsupported, IndexUnavailable
 from services.retriever.indexes import filters
 from services.retriever.indexes.chunk_encoding import decode, point_id
+from services.retriever.indexes.filters import Clause
+from services.retriever.indexes.scoring import LENGTHS, Sought, scorer, sought_in
 from services.retriever.indexes.stored_chunk import Candidate, StoredChunk
 from services.retriever.models import IndexBatch, IndexedChunk, LexicalQuery, RevisionKey, SearchScope, WriteKey
 from services.retriever.options import ElasticsearchOptions
@@ -169,9 +176,25 @@ class ElasticsearchIndex:
 
     async def search(self, scope: SearchScope, queries: Sequence[LexicalQuery], limit: int) -> list[list[Candidate]]:
         clauses = filters.compile_scope(scope)
-        bodies = [search_body(clauses, query, self._querying, limit) for query in queries]
+        statistics = await self._statistics(scope.tenant_id, clauses, queries)
+        sought = [list(sought_in(self._querying, query, statistics.weight)) if statistics else [] for query in queries]
+        bodies = [
+            search_body(clauses, query, wanted, statistics, limit)
+            for query, wanted in zip(queries, sought, strict=True)
+        ]
         answers = iter(await self._search(scope.tenant_id, [body for body in bodies if body]))
-        return [_candidates(next(answers)) if body else [] for body in bodies]
+        found = [next(answers) if body else None for body in bodies]
+        # Without a thread 60 hits would hold up the event loop for a millisecond or two.
+        return await asyncio.to_thread(_ranked, queries, sought, statistics, found)
+
+    async def _statistics(
+        self, tenant_id: str, clauses: Sequence[Clause], queries: Sequence[LexicalQuery]
+    ) -> TermStatistics | None:
+        """Of all terms of the queries; None when they have none."""
+        terms = field_terms(self._querying, queries)
+        if not terms:
+            return None
+        return TermStatistics(terms, *await self._search(tenant_id, count_bodies(clauses, terms)))
 
     async def _search(self, tenant_id: str, bodies: Sequence[Json]) -> list[Any]:
         """All in one request; one answer for each, whole or an error."""
@@ -288,8 +311,27 @@ def _is_there_already(cause: BaseException | None) -> bool:
     return isinstance(cause, BadRequestError) and cause.error == "resource_already_exists_exception"
 
 
-def _candidates(answer: Any) -> list[Candidate]:
-    return [Candidate(_stored(hit), float(hit["_score"])) for hit in answer["hits"]["hits"]]
+def _ranked(
+    queries: Sequence[LexicalQuery],
+    sought: Sequence[Sequence[Sought]],
+    statistics: TermStatistics | None,
+    answers: Sequence[Any],
+) -> list[list[Candidate]]:
+    """What was found, by its score among the collections; by the server's where phrases have to be there."""
+    return [
+        _candidates(answer, None if statistics is None or must_phrases(query) else _score(wanted, statistics))
+        for query, wanted, answer in zip(queries, sought, answers, strict=True)
+    ]
+
+
+def _score(sought: Sequence[Sought], statistics: TermStatistics) -> Callable[[str], float]:
+    return scorer(list(LENGTHS), sought, statistics.mean_lengths)
+
+
+def _candidates(answer: Any, score: Callable[[str], float] | None) -> list[Candidate]:
+    hits = answer["hits"]["hits"] if answer else []
+    found = [Candidate(_stored(hit), score(hit["_source"][TERMS]) if score else float(hit["_score"])) for hit in hits]
+    return sorted(found, key=lambda candidate: -candidate.score)
 
 
 def _stored(hit: Any) -> StoredChunk:

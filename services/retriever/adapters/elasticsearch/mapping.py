@@ -11,17 +11,18 @@ from kit.language.phrases import phrase_tokens
 from services.retriever.analysis.analyser import Analysis
 from services.retriever.indexes import filters
 from services.retriever.indexes.chunk_encoding import citable_text, encode, point_id
+from services.retriever.indexes.scoring import LENGTHS, TEXT, TITLE, kept_terms
 from services.retriever.models import IndexedChunk, WriteKey
 from services.retriever.options import ElasticsearchOptions
 
-FORMAT = 3
+FORMAT = 4
 """Version of this mapping and analysis, part of the index's name. Change it with either: the index is then filled again from the
 dense one, while retrievers of the release before go on with theirs."""
-TEXT = "text"
-TITLE = "title"
 EXACT = "exact"
 ORDINAL = "ordinal"
 STORED = "stored"
+TERMS = "terms"
+"""Those of the fields that are scored, for the score of what was found."""
 _META = "groundwork_format"
 
 
@@ -55,11 +56,16 @@ def document(key: WriteKey, item: IndexedChunk, analysis: Analysis) -> tuple[str
     """A chunk's id in the index and what is indexed of it."""
     chunk = item.chunk
     title = " ".join((chunk.document_name, *chunk.heading_path))
+    terms = {
+        TEXT: analysis.terms(item.embedded_text, chunk.language),
+        TITLE: analysis.terms(title, chunk.language),
+    }
     source: dict[str, Any] = dict(filters.chunk_keywords(chunk, key))
     source |= filters.chunk_numbers(chunk)
+    source |= {field: " ".join(terms[field]) for field in LENGTHS}
+    source |= {column: len(terms[field]) for field, column in LENGTHS.items()}
     source |= {
-        TEXT: " ".join(analysis.terms(item.embedded_text, chunk.language)),
-        TITLE: " ".join(analysis.terms(title, chunk.language)),
+        TERMS: kept_terms(terms[field] for field in LENGTHS),
         EXACT: " ".join(phrase_tokens(citable_text(chunk))),
         ORDINAL: chunk.ordinal,
         STORED: encode(chunk),
@@ -86,14 +92,15 @@ def _mappings() -> dict[str, Any]:
         "dynamic": "strict",
         "_meta": {_META: FORMAT},
         "_routing": {"required": True},
-        # What a search reads of each hit: kept without the terms, which would be most of it.
-        "_source": {"includes": [STORED]},
+        # What a search reads of each hit: without the fields that are searched, which would be most of it.
+        "_source": {"includes": [STORED, TERMS]},
         "properties": {
             **keywords,
             **numbers,
+            **{column: {"type": "integer", "index": False} for column in LENGTHS.values()},
             **{field: {"type": "text", "analyzer": "whitespace"} for field in (TEXT, TITLE, EXACT)},
             ORDINAL: {"type": "integer", "doc_values": False},
-            STORED: {"type": "object", "enabled": False},  # kept, not looked into
+            **{field: {"type": "object", "enabled": False} for field in (STORED, TERMS)},  # kept, not looked into
         },
     }
 

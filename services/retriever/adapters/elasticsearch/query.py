@@ -3,37 +3,63 @@
 The query parser of `query_string` is not used: any text a person types is a valid query here.
 """
 
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from kit.language.phrases import phrase_tokens
-from services.retriever.adapters.elasticsearch.mapping import EXACT, ORDINAL, TEXT, TITLE
+from services.retriever.adapters.elasticsearch.mapping import EXACT, ORDINAL
+from services.retriever.adapters.elasticsearch.statistics import FieldTerm, TermStatistics, counts
 from services.retriever.analysis.analyser import Analysis
-from services.retriever.analysis.bm25 import PHRASE_BOOST, TITLE_BOOST
 from services.retriever.indexes import filters
 from services.retriever.indexes.filters import AnyOf, Clause
+from services.retriever.indexes.scoring import TEXT, TITLE, Sought, corpus_clauses
 from services.retriever.models import LexicalQuery, RevisionKey, WriteKey
 
 Json = dict[str, Any]
-_SIGN = re.compile(r"[^\w]")
 _SEARCH_TIMEOUT = "5s"
 """For the server to give a search up: nobody waits for it longer."""
 
 
-def search_body(clauses: Sequence[Clause], query: LexicalQuery, analysis: Analysis, limit: int) -> Json | None:
+def field_terms(analysis: Analysis, queries: Sequence[LexicalQuery]) -> list[FieldTerm]:
+    """All that the queries look for, each once."""
+    found: dict[FieldTerm, None] = {}
+    for query in queries:
+        words = analysis.query_terms(query.text, query.languages)
+        found |= dict.fromkeys((field, term) for terms in words for term in terms for field in (TEXT, TITLE))
+        quoted = analysis.quoted_terms(query.text, query.languages)
+        found |= dict.fromkeys((TEXT, term) for terms in quoted for term in terms)
+    return list(found)
+
+
+def count_bodies(clauses: Sequence[Clause], terms: Sequence[FieldTerm]) -> list[Json]:
+    """What `TermStatistics` needs: counts in the collections, and in the shard."""
+    corpus = matching(corpus_clauses(clauses))
+    return [counts(terms, corpus, _SEARCH_TIMEOUT), counts(terms, None, _SEARCH_TIMEOUT)]
+
+
+def search_body(
+    clauses: Sequence[Clause],
+    query: LexicalQuery,
+    sought: Sequence[Sought],
+    statistics: TermStatistics | None,
+    limit: int,
+) -> Json | None:
     """Chunks in scope that have all phrases and share a word with the text, scored by BM25. Without a text those that have
-    the phrases; None when there is neither a word nor a phrase."""
-    phrases = [
-        {"match_phrase": {EXACT: " ".join(words)}} for phrase in query.must_phrases if (words := phrase_tokens(phrase))
-    ]
-    wanted = list(_wanted(query, analysis))
-    if not wanted and not phrases:
+    the phrases; None when there is neither a word nor a phrase. `statistics` are there when something is `sought`."""
+    phrases = must_phrases(query)
+    if not sought and not phrases:
         return None
     scored: Json = {"must": phrases} if phrases else {"minimum_should_match": 1}
-    if wanted:
-        scored["should"] = wanted
+    if statistics and sought:
+        scored["should"] = [_wanted(each, statistics) for each in sought]
     return _found({**scored, "filter": _filters(clauses)}, limit) | {"timeout": _SEARCH_TIMEOUT}
+
+
+def must_phrases(query: LexicalQuery) -> list[Json]:
+    """Conditions for what has to stand there word for word."""
+    return [
+        {"match_phrase": {EXACT: " ".join(words)}} for phrase in query.must_phrases if (words := phrase_tokens(phrase))
+    ]
 
 
 def matching(clauses: Sequence[Clause]) -> Json:
@@ -74,28 +100,13 @@ def _found(condition: Json, limit: int) -> Json:
     return {"query": {"bool": condition}, "size": limit, "track_total_hits": False}
 
 
-def _wanted(query: LexicalQuery, analysis: Analysis) -> Iterator[Json]:
-    """Each term counts in the text, and a little more in the title."""
-    words = analysis.query_terms(query.text, query.languages)
-    alone = " ".join(terms[0] for terms in words if len(terms) == 1)
-    several = [terms for terms in words if len(terms) > 1]
-    for field, boost in ((TEXT, 1.0), (TITLE, TITLE_BOOST)):
-        if alone:
-            yield {"match": {field: {"query": alone, "boost": boost}}}
-        yield from (_synonyms(field, terms, boost) for terms in several)
-    for terms in analysis.quoted_terms(query.text, query.languages):
-        yield {"match_phrase": {TEXT: {"query": " ".join(terms), "boost": PHRASE_BOOST}}}
-
-
-def _synonyms(field: str, terms: Sequence[str], boost: float) -> Json:
-    """The terms of one word, which count as rare as the commonest of them: the server does so for what a pattern finds."""
-    rewrite = f"top_terms_blended_freqs_{len(terms)}"
-    return {"regexp": {field: {"value": "|".join(map(_literally, terms)), "rewrite": rewrite, "boost": boost}}}
-
-
-def _literally(term: str) -> str:
-    """As a pattern that finds this term: signs are operators otherwise."""
-    return _SIGN.sub(r"\\\g<0>", term)
+def _wanted(sought: Sought, statistics: TermStatistics) -> Json:
+    """A condition that the server gives this weight."""
+    field, terms, weight = sought
+    boost = weight / sum(statistics.server_weight(field, term) for term in terms)
+    if len(terms) == 1:
+        return {"term": {field: {"value": terms[0], "boost": boost}}}
+    return {"match_phrase": {field: {"query": " ".join(terms), "boost": boost}}}
 
 
 def _filters(clauses: Sequence[Clause]) -> list[Json]:

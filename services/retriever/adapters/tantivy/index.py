@@ -19,13 +19,13 @@ from services.retriever.adapters.damaged_folder import environment_problem, is_l
 from services.retriever.adapters.engine_thread import EngineThread
 from services.retriever.adapters.group_commit import IN_PROCESS, GroupCommit
 from services.retriever.adapters.tantivy.files import problem_of
-from services.retriever.adapters.tantivy.query import EXACT, KEY, LENGTHS, TEXT, TITLE, Compiled, QueryBuilder, key_term
-from services.retriever.adapters.tantivy.scoring import kept_terms, scorer
+from services.retriever.adapters.tantivy.query import EXACT, KEY, Compiled, QueryBuilder, key_term
 from services.retriever.analysis.analyser import Analysis
 from services.retriever.errors import IndexUnavailable
 from services.retriever.indexes import filters
 from services.retriever.indexes.chunk_encoding import citable_text, decode, encode
 from services.retriever.indexes.filters import AnyOf
+from services.retriever.indexes.scoring import LENGTHS, TEXT, TITLE, kept_terms, scorer
 from services.retriever.indexes.stored_chunk import Candidate, StoredChunk
 from services.retriever.models import IndexBatch, IndexedChunk, LexicalQuery, RevisionKey, SearchScope, WriteKey
 

@@ -9,27 +9,22 @@ rare as the commonest of them, like synonyms in Lucene: else the one chunk of an
 have the rarest term of all and come first.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import tantivy
 
 from kit.language.phrases import phrase_tokens
-from services.retriever.adapters.tantivy.scoring import Sought
 from services.retriever.adapters.tantivy.statistics import TermStatistics
 from services.retriever.analysis.analyser import Analysis
-from services.retriever.analysis.bm25 import PHRASE_BOOST, TITLE_BOOST
-from services.retriever.indexes.filters import COLLECTION, TENANT, AnyOf, Clause
+from services.retriever.indexes.filters import AnyOf, Clause
+from services.retriever.indexes.scoring import LENGTHS, Sought, corpus_clauses, sought_in
 from services.retriever.models import LexicalQuery
 
 KEY = "key"
 """All exact-match fields; a term starts with the name of its field."""
-TEXT = "text"
-TITLE = "title"
 EXACT = "exact"
 """What is cited, folded but not stemmed: where phrases that must be there are looked for."""
-LENGTHS = {TEXT: "text_length", TITLE: "title_length"}
-"""Columns of how many terms a chunk has in each field that is scored."""
 _SEPARATOR = "\x1e"
 _MAX_TERMS_JOINED = 32
 """Values of a clause that are looked up one by one, which visits only what the rest of the query finds. A set of terms makes a
@@ -66,8 +61,8 @@ class QueryBuilder:
         """Documents in scope that have all phrases and share a term with the text, scored by BM25: a term counts by how rare
         it is. Without a text those that have the phrases; None when there is neither a term nor a phrase."""
         phrases = [self._exact(words) for phrase in query.must_phrases if (words := phrase_tokens(phrase))]
-        statistics = TermStatistics(searcher, self._schema, self._corpus(clauses))
-        sought = list(self._sought(statistics, query))
+        statistics = TermStatistics(searcher, self._schema, self.matching(corpus_clauses(clauses)))
+        sought = list(sought_in(self._analysis, query, statistics.weight))
         if not sought and not phrases:
             return None
         parts = [*(self._must(clause) for clause in clauses), *((tantivy.Occur.Must, phrase) for phrase in phrases)]
@@ -100,19 +95,6 @@ class QueryBuilder:
         if len(words) == 1:
             return tantivy.Query.term_query(self._schema, EXACT, words[0])
         return tantivy.Query.phrase_query(self._schema, EXACT, list(words))
-
-    def _corpus(self, clauses: Sequence[Clause]) -> Any:
-        """Where words are counted: in the collections, whatever else narrows a search."""
-        return self.matching([clause for clause in clauses if clause.field in (TENANT, COLLECTION)])
-
-    def _sought(self, statistics: TermStatistics, query: LexicalQuery) -> Iterator[Sought]:
-        """Each term in both fields, with the weight of the commonest of its word, and quoted phrases."""
-        for terms in self._analysis.query_terms(query.text, query.languages):
-            for field, boost in ((TEXT, 1.0), (TITLE, TITLE_BOOST)):
-                if weight := statistics.weight(field, terms):
-                    yield from (Sought(field, [term], boost * weight) for term in terms)
-        for terms in self._analysis.quoted_terms(query.text, query.languages):
-            yield Sought(TEXT, terms, PHRASE_BOOST * sum(statistics.weight(TEXT, [term]) for term in terms))
 
     def _by_engine(self, statistics: TermStatistics, sought: Sought) -> Any:
         """A query that the engine gives this weight."""

@@ -1,12 +1,13 @@
 """How rare terms are in the collections that are searched. tantivy weighs a term by how rare it is in the whole index, so that the
 same collection would rank in another way beside other ones; its weights are corrected by these."""
 
-import math
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
 import tantivy
+
+from services.retriever.indexes.scoring import idf
 
 
 class TermStatistics:
@@ -20,11 +21,11 @@ class TermStatistics:
     def weight(self, field: str, terms: Sequence[str]) -> float:
         """What a word with these terms is worth there: it counts as rare as the commonest of them. 0 where it does not occur."""
         frequency = max(self._frequency(field, term) for term in terms)
-        return _idf(self._chunks, frequency) if frequency else 0.0
+        return idf(self._chunks, frequency) if frequency else 0.0
 
     def engine_weight(self, field: str, term: str) -> float:
         """What the engine gives the term by itself."""
-        return _idf(self._searcher.num_docs, self._searcher.doc_freq(field, term))
+        return idf(self._searcher.num_docs, self._searcher.doc_freq(field, term))
 
     @cached_property
     def _chunks(self) -> int:
@@ -46,8 +47,3 @@ class TermStatistics:
 
     def _count(self, query: Any) -> int:
         return int(self._searcher.search(query, 1, count=True).count)
-
-
-def _idf(chunks: int, frequency: int) -> float:
-    """As BM25 in tantivy has it, Robertson and Zaragoza 2009."""
-    return math.log(1 + (max(chunks - frequency, 0) + 0.5) / (frequency + 0.5))

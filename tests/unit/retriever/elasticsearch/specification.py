@@ -17,9 +17,8 @@ _FIELD_TYPES: dict[str, type] = {
 }
 _QUERY_TYPES: dict[str, type] = {
     "bool": dsl.query.Bool,
-    "match": types.MatchQuery,
     "match_phrase": types.MatchPhraseQuery,
-    "regexp": types.RegexpQuery,
+    "term": types.TermQuery,
 }
 
 

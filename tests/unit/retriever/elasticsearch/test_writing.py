@@ -24,7 +24,7 @@ class TestWriting:
     ) -> None:
         chunk = make_chunk("Solar!", 3, key=KEY, language="de", heading_path=("Sun",), metadata={"date": "1970-01-02"})
         await index.write(write_key(KEY), make_batch([chunk]))
-        (sent,) = server.asked("PUT", "/groundwork-v3/_bulk")
+        (sent,) = server.asked("PUT", "/groundwork-v4/_bulk")
         assert sent.query == {
             "routing": "local",
             "filter_path": "errors,items.*.status,items.*.error",
@@ -44,6 +44,9 @@ class TestWriting:
             "date": 86400,
             "text": "solar",
             "title": "d1 md sun d1md",
+            "text_length": 1,
+            "title_length": 4,
+            "terms": " solar \x1e d1  md  sun  d1md ",
             "exact": "sun solar",
             "ordinal": 3,
         }
@@ -117,7 +120,7 @@ class TestWriting:
         assert await index.count(KEY) == 0
         assert await index.commit(write_key(KEY)) == 1
         assert await index.count(KEY) == 1
-        assert [sent.path for sent in server.asked("POST", "/_refresh")] == ["/groundwork-v3/_refresh"]
+        assert [sent.path for sent in server.asked("POST", "/_refresh")] == ["/groundwork-v4/_refresh"]
 
 
 class TestDeleting:
@@ -126,7 +129,7 @@ class TestDeleting:
     ) -> None:
         await index.write(write_key(KEY), make_batch([make_chunk("solar", key=KEY)]))
         await index.delete_document("local", "d1")
-        (sent,) = server.asked("POST", "/groundwork-v3/_delete_by_query")
+        (sent,) = server.asked("POST", "/groundwork-v4/_delete_by_query")
         assert sent.query == {
             "routing": "local",
             "conflicts": "proceed",

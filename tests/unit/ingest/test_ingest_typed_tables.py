@@ -1,0 +1,59 @@
+"""Tables that somebody typed into a text: each row is a unit, and no line is joined to the next."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from evals.reading.files import read_file
+
+_WIDE = (
+    "Name of the applicant and address | Telephone number | Room number\n"
+    "Ines Varg, Harbour street 12, Osk | 0049 30 555 01 | Oak room 12\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Name | Phone\nInes Varg | 221\n", "Name: Ines Varg; Phone: 221"),
+        ("| Name | Phone |\n|---|---|\n| Ines Varg | 221 |\n", "Name: Ines Varg; Phone: 221"),
+        ("+------+-----+\n| Name | Tel |\n+------+-----+\n| Ines | 221 |\n+------+-----+\n", "Name: Ines; Tel: 221"),
+        ("Berth\t\tFee\nA-1\t\t40\n", "Berth: A-1; Fee: 40"),
+        ("Case no. | AZ-2207/19\nApplicant | Orla Finch\n", "Case no.: AZ-2207/19\nApplicant: Orla Finch"),
+        ("| Berth | Fee | Note |\n| A-1 | | none |\n| B-2 | 40 |  |\n", "Berth: A-1; Note: none\nBerth: B-2; Fee: 40"),
+        (
+            f"Before it.\n\n{_WIDE}\nAfter it.\n",
+            (
+                "Before it.\n\nName of the applicant and address: Ines Varg, Harbour street 12, Osk; "
+                "Telephone number: 0049 30 555 01; Room number: Oak room 12\n\nAfter it."
+            ),
+        ),
+    ],
+    ids=["bars", "framed", "drawn", "tabs", "labels", "empty cells", "two long lines"],
+)
+def test_rows_are_read_with_their_columns(tmp_path: Path, text: str, expected: str) -> None:
+    (tmp_path / "table.txt").write_text(text, "utf-8")
+    assert read_file(tmp_path / "table.txt").text == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "We use the pipe cat one | sort to do this here\nand then ls | wc gives the numbers of the day.",
+        "Entrance of the warehouse on the quay | see the plan\nIn the evening the porter keeps the key | ask him",
+        "One line | alone",
+    ],
+    ids=["about bars", "two long cells", "one line"],
+)
+def test_other_lines_with_bars_stay_as_they_are(tmp_path: Path, text: str) -> None:
+    (tmp_path / "text.txt").write_text(text, "utf-8")
+    assert read_file(tmp_path / "text.txt").text == text
+
+
+def test_a_wrapped_paragraph_is_still_joined(tmp_path: Path) -> None:
+    (tmp_path / "text.txt").write_text(
+        "The porter keeps the key of the warehouse and gives it\nto nobody else.\n", "utf-8"
+    )
+    assert "gives it to nobody" in read_file(tmp_path / "text.txt").text
