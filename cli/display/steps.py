@@ -8,7 +8,7 @@ from typing import Any
 from cli.client.gateway import Json
 from cli.client.sse import Event
 from cli.display.terminal import escape
-from cli.display.tool_names import in_words
+from cli.display.tool_names import agent_in_words, in_words
 
 ARGUMENT_CHARACTERS_MAX = 80
 SUMMARY_CHARACTERS_MAX = 240
@@ -56,6 +56,8 @@ def step_line(event: Event, names: dict[str, str]) -> str:
 
 
 def _other_line(event: Event) -> str:
+    if event.kind == "agent":
+        return escape(agent_in_words(event.data["name"], event.data["chosen_by"]))
     return _unsafe(event.data) if event.kind == "safety" else research_line(event)
 
 

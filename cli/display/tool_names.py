@@ -1,4 +1,4 @@
-"""Tools in words. The console has the same (`services/gateway/console/names.js`)."""
+"""Tools and agents in words. The console has the same (`services/gateway/console/names.js`)."""
 
 from __future__ import annotations
 
@@ -39,6 +39,19 @@ TOOLS = {
     "web_fetch": "read a web page",
     "web_search": "search the web",
 }
+AGENTS = {
+    "extraction": "reading out fields",
+    "quiz": "a quiz",
+    "reasoning": "answering",
+    "research": "research",
+    "summary": "a summary",
+    "visualisation": "drawing",
+}
+CHOSEN_BY = {
+    "explicit": "you chose it",
+    "model": "the model chose it",
+    "classified": "chosen by the words of the question",
+}
 _SIGNS = re.compile(r"[_-]+")
 
 
@@ -47,3 +60,9 @@ def in_words(name: str) -> str:
     server, _, tool = name.partition("__")
     said = tool if re.match(rf"{re.escape(server)}[_-]", tool) else name
     return TOOLS.get(name) or _SIGNS.sub(" ", said).strip()
+
+
+def agent_in_words(name: str, chosen_by: str) -> str:
+    """`Agent: a quiz (the model chose it)`; empty for the one that answers where nobody chose."""
+    by = CHOSEN_BY.get(chosen_by, "")
+    return f"Agent: {AGENTS.get(name) or _SIGNS.sub(' ', name).strip()} ({by})" if by else ""

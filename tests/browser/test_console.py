@@ -182,7 +182,7 @@ def test_what_a_step_cost_stands_with_it(visit: Visit, site: Site) -> None:
     say(visit.page, "Mail it")
     steps = visit.page.get_by_test_id("step")
     expect(steps.filter(has_text="2 passages").get_by_test_id("step-cost")).to_have_text("1.5 s · $0.0021")
-    model = steps.filter(has_text="round1/model")
+    model = steps.filter(has_text="Round 1: words of the model")
     expect(model.get_by_test_id("step-cost")).to_have_text("100 + 20 tokens · 500 ms · qwen")
 
 

@@ -1,4 +1,4 @@
-// Tools in words. The command line has the same (`cli/display/tool_names.py`).
+// Tools, agents and steps in words. The command line has the same (`cli/display/tool_names.py`).
 
 const TOOLS = {
   "compose_context": "put sources together",
@@ -36,10 +36,55 @@ const TOOLS = {
   "web_search": "search the web"
 };
 
+const AGENTS = {
+  "extraction": "reading out fields",
+  "quiz": "a quiz",
+  "reasoning": "answering",
+  "research": "research",
+  "summary": "a summary",
+  "visualisation": "drawing"
+};
+
+const CHOSEN_BY = { "explicit": "you chose it", "model": "the model chose it", "classified": "chosen by the words of the question" };
+
+// What a step is called behind its last "/", without its number.
+const STEPS = {
+  "agent": "choice of the agent",
+  "answer": "the answer",
+  "call": "call of a tool",
+  "clarify": "question to you",
+  "coverage": "what is covered",
+  "draft": "the answer",
+  "effort": "choice of the effort",
+  "evidence": "passages",
+  "model": "words of the model",
+  "plan": "the plan",
+  "replan": "a new plan",
+  "retrieve": "the search",
+  "search": "the search",
+  "talk": "the answer",
+  "verify": "check of the answer"
+};
+const AROUND = { "forced": "Last answer", "joined": "Investigations joined", "round": "Round" };
+
 /** A tool as a person calls it: in its words, or its name without signs. `git__git_log` of the server `git` is "git log". */
 export function inWords(name) {
   const [server, ...rest] = String(name).split("__");
   const tool = rest.join("__");
   const said = ["_", "-"].some((sign) => tool.startsWith(server + sign)) ? tool : String(name);
   return TOOLS[name] || said.replaceAll(/[_-]+/g, " ").trim();
+}
+
+/** `Agent: a quiz (the model chose it)`; empty for the one that answers where nobody chose. */
+export const agentInWords = (name, chosenBy) => (CHOSEN_BY[chosenBy] ? `Agent: ${AGENTS[name] || inWords(name)} (${CHOSEN_BY[chosenBy]})` : "");
+
+/** `Round 1: words of the model` of "round1/model": a step that has no line of its own. */
+export function stepInWords(step) {
+  const parts = String(step).split("/").map((part) => part.match(/^(.*?)(\d*)$/));
+  const words = parts.map(([, name, number], place) => {
+    const said = (place < parts.length - 1 ? AROUND[name] : STEPS[name]) || inWords(name);
+    return number && place < parts.length - 1 ? `${said} ${number}` : said;
+  });
+  const line = words.join(": ");
+  return line.charAt(0).toUpperCase() + line.slice(1);
 }

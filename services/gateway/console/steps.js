@@ -2,7 +2,7 @@
 // what it cost.
 
 import { byId, make, setText } from "./dom.js";
-import { inWords } from "./names.js";
+import { agentInWords, inWords, stepInWords } from "./names.js";
 import { argumentText, duration, stepCost } from "./text.js";
 
 const DECISIONS = { allowed: "Allowed", denied: "Denied", expired: "Nobody decided in time" };
@@ -41,6 +41,7 @@ export class StepTrace {
   /** Takes the next event of the run. */
   take({ event, data }) {
     const take = {
+      agent: () => this.#agent(data),
       thinking: () => this.#thinking(data),
       plan: () => this.#note(planned(data)),
       retrieval: () => this.#retrieval(data),
@@ -57,6 +58,11 @@ export class StepTrace {
     if (!take) return;
     const item = take();
     if (item && data.step && !this.#steps.has(data.step)) this.#steps.set(data.step, item);
+  }
+
+  #agent({ name, chosen_by: by }) {
+    const words = agentInWords(name, by);
+    return words ? this.#note(words) : undefined;
   }
 
   #thinking({ text, degraded }) {
@@ -104,7 +110,7 @@ export class StepTrace {
       const item = this.#steps.get(each.step);
       if (!cost) continue;
       if (item) setText(item.cost, item.took ? [item.took, stepCost({ ...each, seconds: 0 })].filter(Boolean).join(" · ") : cost);
-      else setText(this.#add("cost", each.step, {}).cost, cost);
+      else setText(this.#add("cost", stepInWords(each.step), {}).cost, cost);
     }
   }
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.display.tool_names import TOOLS, in_words
+from cli.display.tool_names import AGENTS, CHOSEN_BY, TOOLS, agent_in_words, in_words
 
 CONSOLE = Path(str(resources.files("services.gateway") / "console"))
 _NODE = shutil.which("node")
@@ -25,9 +25,37 @@ def run_script(folder: Path, script: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_tools_have_the_same_words_as_on_the_command_line() -> None:
+@pytest.mark.parametrize(("name", "words"), [("TOOLS", TOOLS), ("AGENTS", AGENTS), ("CHOSEN_BY", CHOSEN_BY)])
+def test_names_have_the_same_words_as_on_the_command_line(name: str, words: dict[str, str]) -> None:
     script = (CONSOLE / "names.js").read_text("utf-8")
-    assert json.loads(script[script.index("{") : script.index("};") + 1]) == TOOLS
+    written = script[script.index(f"const {name} = ") :]
+    assert json.loads(written[written.index("{") : written.index("};") + 1].replace(" }", "}")) == words
+
+
+def test_each_agent_has_its_words() -> None:
+    agents = {path.stem for path in Path(str(resources.files("services.orchestrator") / "agents")).glob("[a-z]*.py")}
+    assert agents | {"research"} == AGENTS.keys()
+    assert agent_in_words("quiz", "model") == "Agent: a quiz (the model chose it)"
+    assert agent_in_words("tax_advice", "explicit") == "Agent: tax advice (you chose it)"
+    assert agent_in_words("reasoning", "default") == ""
+
+
+@needs_node
+def test_steps_are_shown_in_words(tmp_path: Path) -> None:
+    shutil.copy(CONSOLE / "names.js", tmp_path / "names.mjs")
+    run_script(
+        tmp_path,
+        """
+        import { agentInWords, stepInWords } from "./names.mjs";
+        assert.equal(stepInWords("round1/model"), "Round 1: words of the model");
+        assert.equal(stepInWords("forced2/model"), "Last answer 2: words of the model");
+        assert.equal(stepInWords("draft"), "The answer");
+        assert.equal(stepInWords("joined/retrieve"), "Investigations joined: the search");
+        assert.equal(stepInWords("odd_step3"), "Odd step");
+        assert.equal(agentInWords("quiz", "model"), "Agent: a quiz (the model chose it)");
+        assert.equal(agentInWords("reasoning", "default"), "");
+        """,
+    )
 
 
 def test_each_tool_has_its_words() -> None:
