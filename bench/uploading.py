@@ -11,7 +11,7 @@ import httpx
 from bench.corpus import SampleDocument
 from cli.client.sse import read_events
 
-READY_TIMEOUT_S = 300.0
+READY_TIMEOUT_S = 1800.0
 UPLOADS_AT_ONCE = 4
 
 

@@ -63,7 +63,6 @@ QUESTIONS = (
     Question("log-lines", "E-4321", "code=E-4321", is_search=True),
     Question("label-value-tables", "Where did the accident happen?", "Loading dock 4"),
     Question("label-value-tables", "What is the case number?", "AZ-2207/19"),
-    Question("label-value-tables", "What grade does Piet Moor have?", "C7"),
     Question("xlsx-one-row-blocks-lost", "Who is the site manager?", "Ines Varg"),
     Question("markdown-br-front-matter-numbers", "What is step 2?", "Wait"),
     Question("pdf-check-boxes", "Was shore power requested?", "yes"),
@@ -80,17 +79,21 @@ _THREADS = "stopped-turn-vanishes"
 
 def run_questions(folder: Path) -> Iterator[tuple[str, list[str]]]:
     """Each case with its failures, over a system that is started: first without a model, then with a scripted one."""
+    refused: list[Question] = []
     with tempfile.TemporaryDirectory(prefix="groundwork-cases-", ignore_cleanup_errors=True) as data:
         with running_system(Path(data), _PATIENT) as system:
-            yield from asyncio.run(_collected(_without_model(system, folder)))
-        yield from asyncio.run(_with_model(Path(data)))
+            yield from asyncio.run(_collected(_without_model(system, folder, refused)))
+        yield from asyncio.run(_with_model(Path(data), refused))
 
 
 async def _collected(found: AsyncIterator[tuple[str, list[str]]]) -> list[tuple[str, list[str]]]:
     return [each async for each in found]
 
 
-async def _without_model(system: RunningSystem, folder: Path) -> AsyncIterator[tuple[str, list[str]]]:
+async def _without_model(
+    system: RunningSystem, folder: Path, refused: list[Question]
+) -> AsyncIterator[tuple[str, list[str]]]:
+    """Each case with its failures; questions that get no answer join `refused`, for a model may yet answer them."""
     async with Gateway.open(system.url) as gateway:
         for case in sorted(each for each in FOLDERS if (folder / each).is_dir()):
             files = {path.name: path for path in (folder / case).iterdir() if path.name != "expected.txt"}
@@ -99,21 +102,26 @@ async def _without_model(system: RunningSystem, folder: Path) -> AsyncIterator[t
             except (EvaluationError, CliError) as error:
                 yield case, [f"{case} is not indexed: {error}"]
         for question in QUESTIONS:
-            yield f"{question.case}: {question.text}", await _failures(gateway, question)
+            failures = await _failures(gateway, question, refused)
+            if question not in refused:
+                yield f"{question.case}: {question.text}", failures
         yield "api-small: a table of tabs called .xls", await _table_called_xls(gateway)
     yield "api-small", await _unusual_requests(system.url)
     yield "upload-filename-star", await _upload_with_star(system.url)
     yield "cli-file-name-not-utf8", await asyncio.to_thread(_ingest_odd_names, system.url)
 
 
-async def _failures(gateway: Gateway, question: Question) -> list[str]:
+async def _failures(gateway: Gateway, question: Question, refused: list[Question]) -> list[str]:
     if question.is_search:
         body: Json = {"query": question.text, "collection_ids": [question.case]}
         hits = (await gateway.request("POST", "/v1/search", json=body))["hits"]
         found = hits[0]["text"] if hits else ""
     else:
         body = {"question": question.text, "collection_ids": [question.case]}
-        found = (await gateway.request("POST", "/v1/qa", json=body))["answer"]
+        answer = await gateway.request("POST", "/v1/qa", json=body)
+        found = answer["answer"]
+        if answer["status"] == "refused":
+            refused.append(question)
     is_right = question.expected in found
     return [] if is_right else [f"{question.case}: {question.text!r} gives {found[:200]!r}, not {question.expected!r}"]
 
@@ -127,7 +135,9 @@ async def _table_called_xls(gateway: Gateway) -> list[str]:
             await index(gateway, "api-small", {path.name: path})
         except (EvaluationError, CliError) as error:
             return [f"export.xls with tabs is not read: {error}"]
-    return await _failures(gateway, Question("api-small", "reading of M-2", "Meter: M-2; Reading: 456", is_search=True))
+    return await _failures(
+        gateway, Question("api-small", "reading of M-2", "Meter: M-2; Reading: 456", is_search=True), []
+    )
 
 
 async def _unusual_requests(url: str) -> list[str]:
@@ -185,15 +195,24 @@ def _ingest_odd_names(url: str) -> list[str]:
     return [] if "1 ready, 1 failed" in said and "not UTF-8" in said else [f"ingest says {said[-300:]!r}"]
 
 
-async def _with_model(data: Path) -> list[tuple[str, list[str]]]:
-    """What the prompts hold, marks of any form, and a turn that is stopped."""
+async def _with_model(data: Path, refused: Sequence[Question]) -> list[tuple[str, list[str]]]:
+    """What the prompts hold, those of questions that are refused without a model among them, marks of any form, and a turn that
+    is stopped."""
     async with scripted_model(Reply(["Nothing."])) as model:
         settings = {**_PATIENT, "GROUNDWORK_LLM_BASE_URL": model.base_url, "GROUNDWORK_LLM_MODEL": "scripted"}
         started = running_system(data, settings)
         system = await asyncio.to_thread(started.__enter__)
         try:
             async with Gateway.open(system.url) as gateway:
+                asked = [
+                    (
+                        f"{each.case}: {each.text} (refused without a model, which is shown {each.expected!r})",
+                        await _prompt(gateway, model, each.case, each.text, (each.expected,)),
+                    )
+                    for each in refused
+                ]
                 return [
+                    *asked,
                     (_SHIP, await _marks(gateway, model)),
                     (_FLEET, await _prompt(gateway, model, _FLEET, _TANK, ("Fleet handbook > Petrel",))),
                     (_WIDE, await _prompt(gateway, model, _WIDE, _METRIC, ("site: Tarsk4", "metric_110"))),

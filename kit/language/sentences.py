@@ -53,6 +53,15 @@ MAX_HEADING_CHARS = 90
 MAX_UNIT_CHARS = 600
 """Longer units are cut at a clause or a space: text without punctuation must not become one endless sentence."""
 
+LOG_ENTRY = re.compile(
+    r"^(?:(?=.{0,48}?(?<!\d)\d{1,2}:\d{2}:\d{2}(?!\d))"
+    r"|(?=\W?\d{1,4}[-./]\d{1,2}[-./]\d{1,4},?[T ]{1,2}\d{1,2}:\d{2}(?!\d))"
+    r"|(?=\[?1\d{9}(?:\d{3})?(?:\.\d{1,9})?[\]\s,:])"
+    r"|(?=\W{0,2}(?:TRACE|DEBUG|INFO|NOTICE|WARN(?:ING)?|ERROR|FATAL|CRITICAL|SEVERE)\b))\S",
+    re.MULTILINE,
+)
+"""The first character of an entry of a log, which begins with what logs begin with: a time of day, to the second, in its first 48
+characters (syslog, ISO 8601, access logs); a date with a time; seconds since 1970; the weight of the entry."""
 _BULLET = re.compile(r"^\s*(?:[-*•‣◦–—+·]|\(?\d{1,3}[.)]|\(?[a-z][.)])\s+")
 _MARKDOWN_HEADING = re.compile(r"^\s*#{1,6}\s+\S")
 _FIELD = re.compile(r"^\s*[^\W\d][^:\n.!?]{0,40}:\s+\S")
@@ -197,7 +206,7 @@ def _continues(
     if kind is UnitKind.ROW and previous_kind is UnitKind.ROW:
         is_field = _FIELD.match(line) and not _TABLE_ROW.search(line) and not _is_record(text[start:end])
         return bool(is_field) and line_end - start <= MAX_RECORD_CHARS
-    if kind is not UnitKind.PROSE or previous_kind not in (UnitKind.PROSE, UnitKind.ITEM):
+    if kind is not UnitKind.PROSE or previous_kind not in (UnitKind.PROSE, UnitKind.ITEM) or LOG_ENTRY.match(line):
         return False
     above = text[start:end]
     if above.endswith(_INTRODUCES):
@@ -229,7 +238,7 @@ def _as_heading(text: str, line: tuple[UnitKind, int, int], index: int, line_cou
     """A short first line of a block without a full stop, followed by other lines or alone, is a title."""
     kind, start, end = line
     content = text[start:end]
-    if kind is not UnitKind.PROSE or index != 0 or len(content) > MAX_HEADING_CHARS:
+    if kind is not UnitKind.PROSE or index != 0 or len(content) > MAX_HEADING_CHARS or LOG_ENTRY.match(content):
         return line
     if _ends_sentence(content) or content.endswith((":", "：", ",", ";")) or len(content.split()) > 12:
         return line

@@ -1,4 +1,4 @@
-"""Tables that somebody typed into a text: each row is a unit, and no line is joined to the next."""
+"""Tables that somebody typed into a text: each row is a unit, and no line is joined to the next. Names of columns that repeat."""
 
 from __future__ import annotations
 
@@ -57,3 +57,20 @@ def test_a_wrapped_paragraph_is_still_joined(tmp_path: Path) -> None:
         "The porter keeps the key of the warehouse and gives it\nto nobody else.\n", "utf-8"
     )
     assert "gives it to nobody" in read_file(tmp_path / "text.txt").text
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Name,Fee,Fee,\nOsk,4,5,x\n", "Name: Osk; Fee: 4; Fee: 5; column 4: x"),
+        ("id,id,name\n1,2,Osk\n3,4,Lind\n", "id: 1; id: 2; name: Osk\nid: 3; id: 4; name: Lind"),
+        (
+            "no,no,yes\nyes,no,no\n",
+            "column 1: no; column 2: no; column 3: yes\ncolumn 1: yes; column 2: no; column 3: no",
+        ),
+    ],
+    ids=["and an empty one", "two above numbers", "no names at all"],
+)
+def test_names_of_columns_may_be_the_same_above_values(tmp_path: Path, text: str, expected: str) -> None:
+    (tmp_path / "table.csv").write_text(text, "utf-8")
+    assert read_file(tmp_path / "table.csv").text == expected

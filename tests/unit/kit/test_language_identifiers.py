@@ -1,4 +1,4 @@
-"""Words of identifiers, and sentences of scripts without full stops, as the lexical cues see them."""
+"""Words of identifiers, sentences of scripts without full stops, and entries of logs, as the lexical cues see them."""
 
 from __future__ import annotations
 
@@ -35,3 +35,10 @@ def test_a_line_of_thai_is_a_sentence_also_without_a_full_stop() -> None:
 def test_khmer_and_burmese_end_their_sentences() -> None:
     text = "ကားသည် အနီရောင်ဖြစ်သည်။ ဈေးကြီးသည်။"
     assert len(split_units(text)) == 2
+
+
+def test_each_entry_of_a_log_is_a_unit() -> None:
+    lines = [f"2024-05-0{day} 04:04:11 INFO node-{day} job=700{day} code=E-400{day} took=52ms" for day in range(1, 6)]
+    found = split_units("\n".join(lines))
+    assert [unit.text for unit in found] == lines
+    assert {unit.kind for unit in found} == {UnitKind.PROSE}

@@ -5,21 +5,13 @@ import re
 from itertools import pairwise
 from pathlib import PurePath
 
+from kit.language.sentences import LOG_ENTRY
 from services.ingest.reading.decoding import DecodedText, decode
 from services.ingest.reading.models import Block, BlockKind, ParsedDocument
 from services.ingest.reading.parsers.tables import table_rows
 from services.ingest.reading.parsers.titles import title_from
 from services.ingest.reading.source import Source
 
-_ENTRY = re.compile(
-    r"^(?:(?=.{0,48}?(?<!\d)\d{1,2}:\d{2}:\d{2}(?!\d))"
-    r"|(?=\W?\d{1,4}[-./]\d{1,2}[-./]\d{1,4},?[T ]{1,2}\d{1,2}:\d{2}(?!\d))"
-    r"|(?=\[?1\d{9}(?:\d{3})?(?:\.\d{1,9})?[\]\s,:])"
-    r"|(?=\W{0,2}(?:TRACE|DEBUG|INFO|NOTICE|WARN(?:ING)?|ERROR|FATAL|CRITICAL|SEVERE)\b))\S",
-    re.MULTILINE,
-)
-"""The first character of a line that begins with what logs begin with: a time of day, to the second, in its first 48 characters
-(syslog, ISO 8601, access logs); a date with a time; seconds since 1970; the weight of the entry."""
 _RULE = re.compile(r"[\s|+:=-]*[-=]{3}[\s|+:=-]*")
 _MAX_CELL = 120
 """Characters: a longer one is a paragraph with a bar in it."""
@@ -34,7 +26,7 @@ _MIN_ENTRY_SHARE = 0.5
 def parse_plain(source: Source, name: str) -> ParsedDocument:
     """Reads a text file in whatever encoding."""
     decoded = decode(source.read_bytes())
-    blocks = _entries(decoded.text, _ENTRY) or (_entries(decoded.text, _LINE) if _is_log(name) else [])
+    blocks = _entries(decoded.text, LOG_ENTRY) or (_entries(decoded.text, _LINE) if _is_log(name) else [])
     return ParsedDocument(
         title_from(name), tuple(blocks or paragraphs(decoded.text)), warnings=encoding_warnings(decoded)
     )

@@ -178,8 +178,13 @@ def _is_above_values(row: Row, below: Row, left: int) -> bool:
 
 def _names_columns(table: _Region, marks: float) -> bool:
     """Whether the first row can be a header: several texts, no numbers but years, and the shape of a table below."""
-    first = table.rows[0][1]
-    if len(first) < 2 or not may_repeat(first.values()) or not _can_name(first, table.rows[1][1]):
+    first, below = table.rows[0][1], table.rows[1][1]
+    under = [below.get(column, "") for column in first]
+    if (
+        len(first) < 2
+        or not may_repeat(list(first.values()), under)
+        or not can_name_columns(list(first.values()), under)
+    ):
         return False
     rows = table.rows[:ROWS_LOOKED_AT]
     columns = sorted({column for _, row in rows for column in row})

@@ -84,7 +84,7 @@ def _regularity(sample: str, delimiter: str) -> float:
 
 def _split_header(rows: list[list[str]]) -> tuple[list[str], list[list[str]]]:
     """The names of the columns, none where the first row is a record, and the records."""
-    if len(rows) < 2 or not may_repeat(rows[0]) or not can_name_columns(rows[0], rows[1]):
+    if len(rows) < 2 or not may_repeat(rows[0], rows[1]) or not can_name_columns(rows[0], rows[1]):
         return [], rows
     if _HEADER_IS_USUAL + header_score(rows[:ROWS_LOOKED_AT]) <= 0:
         return [], rows
@@ -93,10 +93,14 @@ def _split_header(rows: list[list[str]]) -> tuple[list[str], list[list[str]]]:
     return [name or f"column {i}" for i, name in enumerate(first, 1)], rows[1:]
 
 
-def may_repeat(names: Iterable[str]) -> bool:
-    """Whether these can be names of columns though some may be the same."""
+def may_repeat(names: Sequence[str], below: Sequence[str]) -> bool:
+    """Whether these can be names of columns though some may be the same: most differ, or what is the same stands above values."""
     named = [name for name in names if name]
-    return len(set(named)) == len(named) or (len(named) > _MIN_REPEATED and 2 * len(set(named)) >= len(named))
+    if len(set(named)) == len(named) or (len(named) > _MIN_REPEATED and 2 * len(set(named)) >= len(named)):
+        return True
+    repeated = {name for name in named if named.count(name) > 1}
+    under = [cell for name, cell in zip(names, below, strict=False) if name in repeated]
+    return len(set(named)) > 1 and len(under) > 1 and all(map(is_value, under)) and not any(map(is_value, named))
 
 
 def headless_blocks(body: Sequence[Sequence[str]]) -> Iterator[Block]:
