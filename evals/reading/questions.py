@@ -258,6 +258,8 @@ async def _stopped(gateway: Gateway, model: ScriptedModel) -> list[str]:
     model.replies = [Reply(["Ines Varg [1]."])]
     model.requests.clear()
     follow_up = {"message": "Who is its captain?", "thread_id": thread_id}
-    await gateway.request("POST", f"/v1/collections/{_SHIP}/chat", json=follow_up)
+    async with gateway.events("POST", f"/v1/collections/{_SHIP}/chat", json=follow_up) as (_, events):
+        async for _ in events:
+            pass
     told = "\n".join(str(message["content"]) for asked in model.requests for message in asked["messages"])
     return [] if "When was the Halcyon built?" in told else [f"{_THREADS}: the follow-up goes out without the question"]
