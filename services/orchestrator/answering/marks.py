@@ -217,7 +217,8 @@ def _numbers(text: str) -> list[int]:
         number = int(part) if len(part) <= _LONGEST_NUMBER else -1
         if is_range and 0 < number - numbers[-1] <= _LONGEST_RANGE:
             numbers += range(numbers[-1] + 1, number)
-        numbers.append(number)
+        if not (is_range and number == numbers[-1]):  # "[1-1]" is one
+            numbers.append(number)
         is_range = False
     return numbers
 

@@ -84,7 +84,9 @@ def test_text_of_an_attachment_is_found_under_its_name(tmp_path: Path) -> None:
 
 def test_each_passage_of_a_mail_stands_below_its_subject(tmp_path: Path) -> None:
     passages = chunk(
-        clean(read(tmp_path, mail("The pier is closed until further notice. " * 200))), EstimatedTokens(), window_tokens=512
+        clean(read(tmp_path, mail("The pier is closed until further notice. " * 200))),
+        EstimatedTokens(),
+        window_tokens=512,
     )
     assert len(passages) > 1
     assert {each.heading_path for each in passages} == {("Pier",)}
