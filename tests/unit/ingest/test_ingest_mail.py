@@ -36,10 +36,10 @@ def test_mail_has_its_headers_text_and_fields_to_filter_by(tmp_path: Path) -> No
     document = read(tmp_path, mail())
     assert document.title == "Pier"
     assert [block.text.strip() for block in document.blocks] == [
-        "Pier",
         "From: Änne Müller <anne@example.org>",
         "To: harbour@example.org",
         "Date: Wed, 16 Jul 2008 09:24:06 +0300",
+        "Subject: Pier",
         "The pier is closed.",
     ]
     assert {tuple(block.metadata.items()) for block in document.blocks} == {
@@ -75,21 +75,11 @@ def test_text_of_an_attachment_is_found_under_its_name(tmp_path: Path) -> None:
     message.add_attachment("<h1>Winter</h1><p>No ferry.</p>", subtype="html", filename="table.html")
     passages = chunk(clean(read(tmp_path, message)), EstimatedTokens(), window_tokens=512)
     assert [each.heading_path for each in passages] == [
-        ("Pier",),
+        (),
         ("Attachment: tides.txt",),
         ("Attachment: table.html", "Winter"),
     ]
     assert passages[1].text == "Attachment: tides.txt\n\nTide at noon."
-
-
-def test_each_passage_of_a_mail_stands_below_its_subject(tmp_path: Path) -> None:
-    passages = chunk(
-        clean(read(tmp_path, mail("The pier is closed until further notice. " * 200))),
-        EstimatedTokens(),
-        window_tokens=512,
-    )
-    assert len(passages) > 1
-    assert {each.heading_path for each in passages} == {("Pier",)}
 
 
 def test_file_without_headers_is_no_mail(tmp_path: Path) -> None:

@@ -232,10 +232,10 @@ def test_message_of_outlook_is_read_with_its_fields_and_attachments(read: Read) 
     document = read(data, "mail.msg")
     assert document.title == "The ferry"
     assert _texts(document) == [
-        "The ferry",
         'From: "Anna" <anna@example.org>',
         "To: Ben",
         "Date: 2024-01-01 10:00 UTC",
+        "Subject: The ferry",
         "It is late.",
         "Sorry.",
         "Attachment: photo.jpg",
@@ -285,7 +285,7 @@ def test_page_packed_in_rich_text_is_read_without_its_marks(read: Read) -> None:
 @pytest.mark.parametrize("packed", [b"packed", HELLO[:-8], HELLO[:8] + b"XXXX" + HELLO[12:]])
 def test_damaged_rich_text_of_a_message_is_reported_and_the_rest_is_read(read: Read, packed: bytes) -> None:
     message = read(msg_of({0x0037: "The ferry"}, binary={0x1009: packed}), "a.msg")
-    assert _texts(message) == ["The ferry"]
+    assert _texts(message) == ["Subject: The ferry"]
     assert message.warnings == ("the rich text of the message is damaged and was left out; save it as .html",)
 
 

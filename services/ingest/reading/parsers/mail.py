@@ -5,7 +5,7 @@ import datetime as dt
 import email.utils
 import itertools
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from email.message import EmailMessage
 from email.parser import BytesParser
@@ -24,7 +24,7 @@ from services.ingest.reading.source import Source
 _KEPT = ("text/plain", "text/calendar")
 _MESSAGE_START = re.compile(rb"(?:\A|(?<=\n\n)|(?<=\r\n\r\n))From [^\r\n]*\r?\n(?=[!-9;-~]+:)")
 _QUOTED_START = re.compile(rb"^(>*)>From ", re.MULTILINE)
-_SHOWN = ("From", "To", "Cc", "Date")
+_SHOWN = ("From", "To", "Cc", "Date", "Subject")
 _MAX_PARTS = 1000
 _MAX_DEPTH = 100
 _MAX_HEADER_CHARS = 1000
@@ -64,24 +64,13 @@ def parse_mail(source: Source, name: str) -> ParsedDocument:
     assert isinstance(message, EmailMessage)  # what the policy makes
     warnings: list[str] = []
     blocks = list(_blocks_of(message, warnings))
-    if not any(_header(message, header) for header in (*_SHOWN, "Subject")):
+    if not any(_header(message, header) for header in _SHOWN):
         raise DocumentRejected(
             "MAIL_BROKEN",
             f"{name} has no sender, date or subject: it is not an e-mail; save it as .txt and upload that",
         )
-    subject = _header(message, "Subject")
-    above = [replace(subject_heading(subject), metadata=_metadata(message))] if subject else []
-    return ParsedDocument(title_or_name(subject, name), (*above, *map(below_subject, blocks)), warnings=tuple(warnings))
-
-
-def subject_heading(subject: str) -> Block:
-    """The subject of a message stands above all that it says: each passage of it is read below its subject."""
-    return Block(BlockKind.HEADING, subject, level=1, begins_part=True)
-
-
-def below_subject(block: Block) -> Block:
-    """A block of a message, whose headings are below its subject."""
-    return replace(block, level=block.level + 1) if block.level else block
+    title = title_or_name(_header(message, "Subject"), name)
+    return ParsedDocument(title, tuple(blocks), warnings=tuple(warnings))
 
 
 def parse_mailbox(source: Source, name: str) -> ParsedDocument:
@@ -94,8 +83,8 @@ def parse_mailbox(source: Source, name: str) -> ParsedDocument:
         subject = _header(message, "Subject") or _header(message, "From") or "Message"
         found = list(_blocks_of(message, warnings))
         if found:
-            heading = replace(subject_heading(subject), metadata=_metadata(message))
-            blocks += [heading, *map(below_subject, found)]
+            heading = Block(BlockKind.HEADING, subject, level=1, begins_part=True, metadata=_metadata(message))
+            blocks += [heading, *(replace(each, level=each.level + 1) if each.level else each for each in found)]
     if not blocks:
         raise DocumentRejected("MAIL_BROKEN", f"{name} holds no messages; export the mailbox again and upload that")
     return ParsedDocument(title_from(name), tuple(blocks), warnings=tuple(dict.fromkeys(warnings)))
@@ -115,8 +104,8 @@ def _blocks_of(message: EmailMessage, warnings: list[str]) -> Iterator[Block]:
     yield from (replace(block, metadata=metadata) for block in (*_headers(message), *_parts(message, warnings)))
 
 
-def _headers(message: EmailMessage, shown_headers: Sequence[str] = _SHOWN) -> Iterator[Block]:
-    shown = ((header, _header(message, header)) for header in shown_headers)
+def _headers(message: EmailMessage) -> Iterator[Block]:
+    shown = ((header, _header(message, header)) for header in _SHOWN)
     yield from (Block(BlockKind.LIST, f"{header}: {value}") for header, value in shown if value)
 
 
@@ -161,7 +150,7 @@ def _forwarded(part: EmailMessage) -> Iterator[Block]:
     if isinstance(message, EmailMessage):
         subject = _header(message, "Subject") or "Message"
         yield Block(BlockKind.HEADING, f"Forwarded: {subject}", level=0, begins_part=True)
-        yield from _headers(message, (*_SHOWN, "Subject"))
+        yield from _headers(message)
 
 
 def _unwanted(versions: object) -> Iterator[EmailMessage]:

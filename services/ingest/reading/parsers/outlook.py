@@ -11,7 +11,7 @@ from services.ingest.reading.decoding import decode
 from services.ingest.reading.models import Block, BlockKind, ParsedDocument
 from services.ingest.reading.parsers.compressed_rtf import unpacked_rtf
 from services.ingest.reading.parsers.html import blocks_of_html
-from services.ingest.reading.parsers.mail import attachment_heading, below_subject, subject_heading
+from services.ingest.reading.parsers.mail import attachment_heading
 from services.ingest.reading.parsers.plain import paragraphs
 from services.ingest.reading.parsers.rtf import read_rtf
 from services.ingest.reading.parsers.titles import title_or_name
@@ -51,17 +51,16 @@ class _Reader:
             "To": properties.str_prop_value(_DISPLAY_TO),
             "Cc": properties.str_prop_value(_DISPLAY_CC),
             "Date": f"{sent:%Y-%m-%d %H:%M} UTC" if sent else "",
+            "Subject": message.subject,
         }
         headers = {key: " ".join(str(value or "").split())[:_MAX_HEADER_CHARS] for key, value in shown.items()}
-        subject = " ".join(str(message.subject or "").split()).strip("\0 ")[:_MAX_HEADER_CHARS]
-        blocks = [subject_heading(subject)] if subject else []
-        blocks += [Block(BlockKind.LIST, f"{key}: {value}") for key, value in headers.items() if value.strip("\0 ")]
-        blocks += map(below_subject, [*self._body(), *self._attachments()])
+        blocks = [Block(BlockKind.LIST, f"{key}: {value}") for key, value in headers.items() if value.strip("\0 ")]
+        blocks += [*self._body(), *self._attachments()]
         metadata = _metadata(headers["From"], sent)
         if message_id := " ".join((properties.str_prop_value(_MESSAGE_ID) or "").split()).strip("<> \0"):
             metadata = {**metadata, "message_id": message_id[:_MAX_HEADER_CHARS]}
         return ParsedDocument(
-            title_or_name(subject, name),
+            title_or_name(headers["Subject"], name),
             tuple(replace(block, metadata=metadata) for block in blocks),
             warnings=tuple(self._warnings),
         )
