@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from kit.language.log_entries import LOG_ENTRY
 from kit.language.terms import words
 
 
@@ -53,15 +54,6 @@ MAX_HEADING_CHARS = 90
 MAX_UNIT_CHARS = 600
 """Longer units are cut at a clause or a space: text without punctuation must not become one endless sentence."""
 
-LOG_ENTRY = re.compile(
-    r"^(?:(?=.{0,48}?(?<!\d)\d{1,2}:\d{2}:\d{2}(?!\d))"
-    r"|(?=\W?\d{1,4}[-./]\d{1,2}[-./]\d{1,4},?[T ]{1,2}\d{1,2}:\d{2}(?!\d))"
-    r"|(?=\[?1\d{9}(?:\d{3})?(?:\.\d{1,9})?[\]\s,:])"
-    r"|(?=\W{0,2}(?:TRACE|DEBUG|INFO|NOTICE|WARN(?:ING)?|ERROR|FATAL|CRITICAL|SEVERE)\b))\S",
-    re.MULTILINE,
-)
-"""The first character of an entry of a log, which begins with what logs begin with: a time of day, to the second, in its first 48
-characters (syslog, ISO 8601, access logs); a date with a time; seconds since 1970; the weight of the entry."""
 _BULLET = re.compile(r"^\s*(?:[-*•‣◦–—+·]|\(?\d{1,3}[.)]|\(?[a-z][.)])\s+")
 _MARKDOWN_HEADING = re.compile(r"^\s*#{1,6}\s+\S")
 _FIELD = re.compile(r"^\s*[^\W\d][^:\n.!?]{0,40}:\s+\S")

@@ -5,7 +5,7 @@ import re
 from itertools import pairwise
 from pathlib import PurePath
 
-from kit.language.sentences import LOG_ENTRY
+from kit.language.log_entries import LOG_ENTRY
 from services.ingest.reading.decoding import DecodedText, decode
 from services.ingest.reading.models import Block, BlockKind, ParsedDocument
 from services.ingest.reading.parsers.tables import table_rows
