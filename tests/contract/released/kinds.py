@@ -22,6 +22,7 @@ from kit.state import Store
 from kit.stores import api_key_store, forgetting, idempotency
 from kit.testing.harness import TEST_PRINCIPAL
 from services.gateway import state as gateway
+from services.gateway.access.oidc import logouts, sessions
 from services.ingest import state as ingest
 from services.ingest.adapters import nats_stores
 from services.ingest.documents import records as documents
@@ -137,6 +138,16 @@ def _gateway() -> Iterator[Kind]:
         gateway.API_KEY_USES,
         lambda: api_key_store._encode_use(AT),
         lambda data: api_key_store._encode_use(api_key_store._decode_use(data)),
+    )
+    yield Kind(
+        gateway.OIDC_LOGOUTS,
+        lambda: logouts.encode(AT.timestamp()),
+        lambda data: logouts.encode(logouts.decode(data)),
+    )
+    yield Kind(
+        gateway.OIDC_SESSIONS,
+        lambda: sessions.encode(_SESSION),
+        lambda data: sessions.encode(sessions.decode(data)),
     )
 
 
@@ -421,6 +432,15 @@ def _waiting_again(data: bytes) -> bytes:
     return message.SerializeToString()
 
 
+_SESSION = sessions.Session(
+    "ab" * 32,
+    "https://sso.example.com",
+    "acme",
+    "ann",
+    ["editors"],
+    {"sub": "ann", "sid": "s1", "iat": 1_780_000_000},
+    AT.timestamp(),
+)
 _KEY = api_keys.ApiKey(
     key_id="ab" * 12,
     name="laptop",

@@ -37,12 +37,11 @@ class Logouts:
         """Somebody was logged out, as a logout token says: of one session, or of all. Returns when this gateway knows. Raises
         Unavailable."""
         name = "sid" if isinstance(claims.get("sid"), str) else "sub"
-        at = json.dumps({"at": float(claims["iat"])}).encode()
-        await self.settings.put(_key(issuer, name, claims[name]), at)
+        await self.settings.put(_key(issuer, name, claims[name]), encode(float(claims["iat"])))
 
     async def end_session(self, issuer: Issuer, session_id: str) -> None:
         """Somebody logged out here. Returns when this gateway knows. Raises Unavailable."""
-        await self.settings.put(_key(issuer, "session", session_id), json.dumps({"at": self._now()}).encode())
+        await self.settings.put(_key(issuer, "session", session_id), encode(self._now()))
 
     def has_ended(self, issuer: Issuer, claims: Mapping[str, Any], session_id: str = "") -> bool:
         """Whether what was given to somebody with these claims is good for nothing any more: its session, or all of theirs when it
@@ -63,10 +62,20 @@ class Logouts:
         if entry.value is None:
             self._at.pop(entry.key, None)
             return
-        self._at[entry.key] = float(json.loads(entry.value)["at"])
+        self._at[entry.key] = decode(entry.value)
         if len(self._at) % _PRUNED_EVERY == 0:
             oldest = self._now() - 2 * LONGEST_LIFE_S
             self._at = {key: at for key, at in self._at.items() if at > oldest}
+
+
+def encode(at: float) -> bytes:
+    """A logout, by when it was: what was given later is good."""
+    return json.dumps({"at": at}).encode()
+
+
+def decode(data: bytes) -> float:
+    """Raises one of UNREADABLE."""
+    return float(json.loads(data)["at"])
 
 
 def _key(issuer: Issuer, name: str, value: str) -> str:

@@ -7,7 +7,7 @@ import json
 import secrets
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from kit.access.principal import Principal
@@ -78,7 +78,7 @@ class Sessions:
             claims,
             self._now() + verified.issuer.session_hours * _HOUR_S,
         )
-        await self._bucket.put(session.session_id, json.dumps(asdict(session)).encode())
+        await self._bucket.put(session.session_id, encode(session))
         return secret, session
 
     async def find(self, secret: str) -> tuple[Session, Issuer]:
@@ -96,13 +96,24 @@ class Sessions:
         if entry is None or entry.value is None:
             return None
         try:
-            session = Session(**json.loads(entry.value))
+            session = decode(entry.value)
         except UNREADABLE:  # a newer version's: the person logs in again
             return None
         self._known[session_id] = session
         if len(self._known) > _REMEMBERED:
             self._known.popitem(last=False)
         return session
+
+
+def encode(session: Session) -> bytes:
+    """As it is stored."""
+    return json.dumps(asdict(session)).encode()
+
+
+def decode(data: bytes) -> Session:
+    """Raises one of UNREADABLE."""
+    stored = json.loads(data)
+    return Session(**{each.name: stored[each.name] for each in fields(Session)})
 
 
 def session_id_of(secret: str) -> str:

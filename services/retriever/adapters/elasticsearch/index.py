@@ -36,7 +36,7 @@ from services.retriever.adapters.elasticsearch.query import (
     search_body,
     writes_page,
 )
-from services.retriever.adapters.elasticsearch.statistics import TermStatistics
+from services.retriever.adapters.elasticsearch.statistics import CorpusStatistics
 from services.retriever.adapters.engine_thread import EngineThread
 from services.retriever.adapters.group_commit import GroupCommit, Rest
 from services.retriever.adapters.server_retry import OPEN_TIMEOUT_S
@@ -189,12 +189,12 @@ class ElasticsearchIndex:
 
     async def _statistics(
         self, tenant_id: str, clauses: Sequence[Clause], queries: Sequence[LexicalQuery]
-    ) -> TermStatistics | None:
+    ) -> CorpusStatistics | None:
         """Of all terms of the queries; None when they have none."""
         terms = field_terms(self._querying, queries)
         if not terms:
             return None
-        return TermStatistics(terms, *await self._search(tenant_id, count_bodies(clauses, terms)))
+        return CorpusStatistics(terms, *await self._search(tenant_id, count_bodies(clauses, terms)))
 
     async def _search(self, tenant_id: str, bodies: Sequence[Json]) -> list[Any]:
         """All in one request; one answer for each, whole or an error."""
@@ -314,7 +314,7 @@ def _is_there_already(cause: BaseException | None) -> bool:
 def _ranked(
     queries: Sequence[LexicalQuery],
     sought: Sequence[Sequence[Sought]],
-    statistics: TermStatistics | None,
+    statistics: CorpusStatistics | None,
     answers: Sequence[Any],
 ) -> list[list[Candidate]]:
     """What was found, by its score among the collections; by the server's where phrases have to be there."""
@@ -324,7 +324,7 @@ def _ranked(
     ]
 
 
-def _score(sought: Sequence[Sought], statistics: TermStatistics) -> Callable[[str], float]:
+def _score(sought: Sequence[Sought], statistics: CorpusStatistics) -> Callable[[str], float]:
     return scorer(list(LENGTHS), sought, statistics.mean_lengths)
 
 

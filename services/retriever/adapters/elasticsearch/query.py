@@ -8,7 +8,7 @@ from typing import Any
 
 from kit.language.phrases import phrase_tokens
 from services.retriever.adapters.elasticsearch.mapping import EXACT, ORDINAL
-from services.retriever.adapters.elasticsearch.statistics import FieldTerm, TermStatistics, counts
+from services.retriever.adapters.elasticsearch.statistics import CorpusStatistics, FieldTerm, counts
 from services.retriever.analysis.analyser import Analysis
 from services.retriever.indexes import filters
 from services.retriever.indexes.filters import AnyOf, Clause
@@ -32,7 +32,7 @@ def field_terms(analysis: Analysis, queries: Sequence[LexicalQuery]) -> list[Fie
 
 
 def count_bodies(clauses: Sequence[Clause], terms: Sequence[FieldTerm]) -> list[Json]:
-    """What `TermStatistics` needs: counts in the collections, and in the shard."""
+    """What `CorpusStatistics` needs: counts in the collections, and in the shard."""
     corpus = matching(corpus_clauses(clauses))
     return [counts(terms, corpus, _SEARCH_TIMEOUT), counts(terms, None, _SEARCH_TIMEOUT)]
 
@@ -41,7 +41,7 @@ def search_body(
     clauses: Sequence[Clause],
     query: LexicalQuery,
     sought: Sequence[Sought],
-    statistics: TermStatistics | None,
+    statistics: CorpusStatistics | None,
     limit: int,
 ) -> Json | None:
     """Chunks in scope that have all phrases and share a word with the text, scored by BM25. Without a text those that have
@@ -100,7 +100,7 @@ def _found(condition: Json, limit: int) -> Json:
     return {"query": {"bool": condition}, "size": limit, "track_total_hits": False}
 
 
-def _wanted(sought: Sought, statistics: TermStatistics) -> Json:
+def _wanted(sought: Sought, statistics: CorpusStatistics) -> Json:
     """A condition that the server gives this weight."""
     field, terms, weight = sought
     boost = weight / sum(statistics.server_weight(field, term) for term in terms)

@@ -12,7 +12,7 @@ FieldTerm = tuple[str, str]
 _TERMS = "terms"
 
 
-class TermStatistics:
+class CorpusStatistics:
     """Of the terms of some queries: in the collections, and in the shard that the server counts over."""
 
     def __init__(self, terms: Sequence[FieldTerm], corpus: Json, shard: Json) -> None:

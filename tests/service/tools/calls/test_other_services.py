@@ -23,6 +23,7 @@ from services.orchestrator.adapters.tools import ASKED_BY_TOOLS
 from services.tools.handlers import ToolsServicer
 from services.tools.models import Effect, Policy
 from services.tools.server_admin import ServerAdmin
+from services.tools.server_logins import ServerLogins
 from tests.service.tools.calls.conftest import Serve
 from tests.unit.tools.boxes import make_box
 
@@ -116,7 +117,9 @@ async def test_call_that_outlives_its_callers_token_fails_clearly(retriever: Ret
     request.arguments.update({"count": 1})
     async with (
         open_channel(retriever_address, signer) as retriever_channel,
-        running_servicer(rpc.add_ToolsServiceServicer_to_server, ToolsServicer(box, Mock(spec=ServerAdmin))) as address,
+        running_servicer(
+            rpc.add_ToolsServiceServicer_to_server, ToolsServicer(box, Mock(spec=ServerAdmin), Mock(spec=ServerLogins))
+        ) as address,
         open_channel(address, make_signer(), passed_on_to=ASKED_BY_TOOLS) as channel,
     ):
         with use_principal(ANN):
