@@ -24,6 +24,7 @@ from services.tools.adapters.call_store import KeyValueCallStore
 from services.tools.adapters.ingest import IngestDocuments
 from services.tools.adapters.mcp_logins import McpLoginClient
 from services.tools.adapters.mcp_servers import McpServer
+from services.tools.adapters.mcp_sessions import SessionPool
 from services.tools.adapters.memory import MemoryService
 from services.tools.adapters.reranker import RerankerModels
 from services.tools.adapters.retriever import RetrieverPassages
@@ -61,6 +62,8 @@ async def run(settings: ToolsSettings) -> None:
     """Serves until told to stop."""
     async with Service("tools", settings) as service:
         nats = await open_message_store(service, settings)
+        sessions = SessionPool(settings.tools_mcp_idle_sessions, settings.tools_mcp_session_idle_s)
+        service.stack.push_async_callback(sessions.close)
         calls = Calls(await KeyValueCallStore.open(nats), now=_now)
         service.stack.push_async_callback(calls.close)
         guard = EgressGuard(parse_networks(settings.egress_allowed_networks))
@@ -79,7 +82,7 @@ async def run(settings: ToolsSettings) -> None:
         service.spawn(records.settings.follow())
         service.spawn(records.keep_sealed())
         login_client = McpLoginClient(guard, _now)
-        remote = _remote_tools(settings, records, guard, Tokens(records, login_client, _now))
+        remote = _remote_tools(settings, records, guard, sessions, Tokens(records, login_client, _now))
         service.spawn(remote.run())
         turns = Turns(settings.tools_calls_at_once, settings.tools_calls_waiting)
         source = guarded(
@@ -135,10 +138,12 @@ def _sealer(settings: ToolsSettings) -> Sealer | None:
     return Sealer(settings.own_key()) if has_key else None
 
 
-def _remote_tools(settings: ToolsSettings, records: ServerRecords, guard: EgressGuard, tokens: Tokens) -> RemoteTools:
+def _remote_tools(
+    settings: ToolsSettings, records: ServerRecords, guard: EgressGuard, sessions: SessionPool, tokens: Tokens
+) -> RemoteTools:
     servers = {
         name: (
-            McpServer(name, server, guard),
+            McpServer(name, server, guard, sessions),
             RemotePolicy(server.approved, server.read_only, cached=server.cached, timeout_s=server.timeout_s),
         )
         for name, server in settings.tools_mcp_servers.items()
@@ -146,7 +151,7 @@ def _remote_tools(settings: ToolsSettings, records: ServerRecords, guard: Egress
 
     def connect(tenant_id: str, name: str, record: ServerRecord) -> McpServer:
         server = McpServerSettings(url=record.url, headers=dict(record.headers))
-        return McpServer(name, server, guard, tokens.of(tenant_id, name, record.url))
+        return McpServer(name, server, guard, sessions, tokens.of(tenant_id, name, record.url))
 
     return RemoteTools(servers, records, connect, every_s=settings.tools_mcp_list_every_s)
 

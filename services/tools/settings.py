@@ -195,6 +195,11 @@ class ToolsSettings(MessageStoreSettings, LocalUserSettings, KeyedServiceSetting
     the log has their digests (`mcp_tool_withheld`)."""
     tools_mcp_list_every_s: float = Field(default=300.0, ge=1)
     """How often an MCP server is asked which tools it has, in seconds."""
+    tools_mcp_idle_sessions: int = Field(default=8, ge=0)
+    """Most sessions with MCP servers that stay open for a next call, in each process of the service. A program in Node.js takes
+    some 70 MB meanwhile. 0: each call begins a session of its own, which takes a program up to two seconds."""
+    tools_mcp_session_idle_s: float = Field(default=60.0, gt=0)
+    """How long such a session stays open after a call, in seconds."""
     egress_allowed_networks: str = ""
     """Networks that are not public and may be connected to when a listed host, a web page or an MCP server leads there, in CIDR
     notation with commas between them: `10.20.0.0/16`. None by default."""

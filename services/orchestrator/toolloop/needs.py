@@ -7,8 +7,20 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+import structlog
+
 from kit import deadline
-from kit.llm import ChatMessage, LanguageModel, Operation, Request, Restart, Retraction, TextDelta
+from kit.llm import (
+    ChatMessage,
+    LanguageModel,
+    ModelRejected,
+    ModelUnavailable,
+    Operation,
+    Request,
+    Restart,
+    Retraction,
+    TextDelta,
+)
 from services.orchestrator.log.events import Thinking
 from services.orchestrator.models import Tool
 from services.orchestrator.steps.approvals import ApprovalRequest
@@ -16,6 +28,7 @@ from services.orchestrator.steps.effects import Call, ToolAnswer, ToolNeed, Tool
 from services.orchestrator.steps.run import Run
 from services.orchestrator.toolloop.task import LoopLimits
 
+_log = structlog.get_logger()
 SAMPLING, ELICITATION = "sampling", "elicitation"
 _ASKED_MAX = 3
 """Questions of one call."""
@@ -56,7 +69,7 @@ class Needs:
             step = f"{key}/need{number}"
             answer = await self._answer(step, tool, need)
             if answer is None:
-                return _unmet(f"{tool.name} asked for something that was refused, and was not called to its end.")
+                return _unmet(f"{tool.name} asked for something that it was not given, and was not called to its end.")
             answers.append(answer)
             with deadline.within(time_s()):
                 outcome = await self._run.effect(f"{step}/call", make(answers))
@@ -81,12 +94,16 @@ class Needs:
         )
         if not (await self._run.ask(f"{step}/approval", asked)).allowed:
             return None
-        written = await self._run.once(
-            f"{step}/model",
-            lambda: self._written(need),
-            _Written,
-            show=lambda _: Thinking("tool", f"The model has written for {tool.name}."),
-        )
+        try:
+            written = await self._run.once(
+                f"{step}/model",
+                lambda: self._written(need),
+                _Written,
+                show=lambda _: Thinking("tool", f"The model has written for {tool.name}."),
+            )
+        except (ModelUnavailable, ModelRejected, TimeoutError) as error:
+            _log.warning("tool_unanswered_by_model", tool=tool.name, error=str(error)[:300])
+            return None
         return ToolAnswer(need.digest, written.text, written.model)
 
     async def _written(self, need: ToolNeed) -> _Written:

@@ -24,25 +24,28 @@ from mcp_types import (
 from services.tools.calling.bounds import shortened
 from services.tools.errors import InputNeeded
 from services.tools.models import Need, ToolAnswer
-from services.tools.sources.remote_tools import digest_of
+from services.tools.sources.remote_tools import checked, digest_of
 
 SAMPLING, ELICITATION = "sampling", "elicitation"
 _CHARACTERS_MAX = 20_000
 _MESSAGE_CHARACTERS_MAX = 1000
-_FIELDS_MAX = 10
+_FIELDS_MAX = 20
 _SECRETS = re.compile(r"pass.?(word|phrase|wd|code)|secret|token|api.?key|credential|cvv|^pin$", re.IGNORECASE)
 """In the name of a field. The specification forbids servers to ask for such things."""
 _NO = "-"
 """What the user answers to refuse; a run's input is never empty."""
+_CHANGES = "only tools that change nothing may ask"
 T = TypeVar("T")
 
 
 class Asking:
     """The questions of one call."""
 
-    def __init__(self, server: str, answers: Sequence[ToolAnswer], *, sampling_tokens: int) -> None:
+    def __init__(self, server: str, answers: Sequence[ToolAnswer] | None, *, sampling_tokens: int) -> None:
+        """Without `answers` every question is refused."""
         self._server = server
-        self._answers = {each.digest: each for each in answers}
+        self._may_ask = answers is not None
+        self._answers = {each.digest: each for each in answers or ()}
         self._sampling_tokens = sampling_tokens
         self._open: asyncio.Future[Need] = asyncio.get_running_loop().create_future()
 
@@ -66,6 +69,8 @@ class Asking:
         self, _: ClientRequestContext, params: CreateMessageRequestParams
     ) -> CreateMessageResult | ErrorData:
         """The model's words. Text alone is passed on, and nothing of the run."""
+        if not self._may_ask:
+            return _refused(_CHANGES)
         messages = [
             {"role": each.role, "text": "\n".join(b.text for b in each.content_as_list if isinstance(b, TextContent))}
             for each in params.messages
@@ -83,12 +88,17 @@ class Asking:
 
     async def elicit(self, _: ClientRequestContext, params: ElicitRequestParams) -> ElicitResult | ErrorData:
         """The user's words, as the fields that the server wants."""
+        if not self._may_ask:
+            return _refused(_CHANGES)
         if not isinstance(params, ElicitRequestFormParams):
             return _refused("users are sent to no address")
-        schema = dict(params.requested_schema)
+        try:
+            schema = checked(params.requested_schema)
+        except ValueError as error:
+            return _refused(str(error))
         fields = schema.get("properties") or {}
-        if not 0 < len(fields) <= _FIELDS_MAX or len(json.dumps(schema)) > _CHARACTERS_MAX:
-            return _refused(f"the schema has no fields, or more than {_FIELDS_MAX}")
+        if not 0 < len(fields) <= _FIELDS_MAX:
+            return _refused(f"its schema has no fields, or more than {_FIELDS_MAX}")
         if any(_SECRETS.search(str(each)) for each in fields):
             return _refused("users are not asked for secrets")
         content = {"message": shortened(params.message, _MESSAGE_CHARACTERS_MAX), "fields": _described(schema)}

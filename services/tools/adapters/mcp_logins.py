@@ -127,7 +127,7 @@ class _Provider(OAuthClientProvider):
                 client_secret=asked.client_secret.get_secret_value() if asked.client_secret else None,
                 redirect_uris=[redirect_uri],
             )
-        super().__init__(url, metadata, _Kept(known))
+        super().__init__(url, metadata, KeptTokens(known))
 
     async def _perform_authorization(self) -> httpx2.Request:
         for endpoint in (self._authorization_endpoint(), self._get_token_endpoint()):
@@ -178,8 +178,8 @@ class _Provider(OAuthClientProvider):
         return client.model_copy(update={"token_endpoint_auth_method": method})
 
 
-class _Kept(TokenStorage):
-    """What one flow needs; what is to stay is in the login."""
+class KeptTokens(TokenStorage):
+    """Tokens in memory, for one flow or one process; what is to stay is in a login."""
 
     def __init__(self, client: OAuthClientInformationFull | None = None, tokens: OAuthToken | None = None) -> None:
         self._client = client
@@ -201,7 +201,7 @@ class _Kept(TokenStorage):
 def _restored(url: str, login: Login) -> OAuthClientProvider:
     """The package's client as it was when the login was kept."""
     metadata = OAuthClientMetadata(redirect_uris=[AnyUrl(login.redirect_uri)], scope=login.scope or None)
-    provider = OAuthClientProvider(url, metadata, _Kept())
+    provider = OAuthClientProvider(url, metadata, KeptTokens())
     context = provider.context
     context.protocol_version = LATEST_HANDSHAKE_VERSION
     context.client_info = OAuthClientInformationFull.model_validate(login.client)

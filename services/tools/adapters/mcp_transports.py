@@ -6,6 +6,7 @@ import contextlib
 import os
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from typing import Any
 
 import anyio
@@ -26,12 +27,33 @@ _STDERR_BYTES_KEPT = 4096
 Streams = tuple[Any, Any]
 
 
+@dataclass
+class Trouble:
+    """What may explain why a connection failed."""
+
+    written: bytearray = field(default_factory=bytearray)
+    """The end of what a program wrote to standard error."""
+    status: int = 0
+    """Of the last HTTP answer to a message."""
+    is_ended: bool = False
+    """Whether the program says nothing more."""
+
+    async def note(self, response: httpx2.Response) -> None:
+        """Takes in an HTTP answer."""
+        if response.request.method == "POST":
+            self.status = response.status_code
+
+    @property
+    def is_forgotten(self) -> bool:
+        """Whether the server did not know the session any more, and so did nothing of what was last asked for in it."""
+        return self.status == httpx2.codes.NOT_FOUND
+
+
 @asynccontextmanager
 async def program(
-    command: Sequence[str], environment: Mapping[str, str], written: bytearray
+    command: Sequence[str], environment: Mapping[str, str], trouble: Trouble
 ) -> AsyncGenerator[Streams, None]:
-    """The streams of messages to a program that is started for the block. It gets the PATH and the like, and `environment`. The end
-    of what it writes to standard error is in `written` after the block."""
+    """The streams of messages to a program that is started for the block. It gets the PATH and the like, and `environment`."""
     process = await asyncio.create_subprocess_exec(
         *command,
         stdin=asyncio.subprocess.PIPE,
@@ -42,9 +64,9 @@ async def program(
         start_new_session=True,
     )
     async with asyncio.TaskGroup() as group:
-        reading = group.create_task(_keep_tail(process, written))
+        reading = group.create_task(_keep_tail(process, trouble.written))
         try:
-            async with _pumped(process) as streams:
+            async with _pumped(process, trouble) as streams:
                 yield streams
         finally:
             await _end(process, reading)
@@ -58,7 +80,7 @@ async def _keep_tail(process: asyncio.subprocess.Process, written: bytearray) ->
 
 
 @asynccontextmanager
-async def _pumped(process: asyncio.subprocess.Process) -> AsyncGenerator[Streams, None]:
+async def _pumped(process: asyncio.subprocess.Process, trouble: Trouble) -> AsyncGenerator[Streams, None]:
     to_us, from_server = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     to_server, from_us = anyio.create_memory_object_stream[SessionMessage](0)
 
@@ -68,6 +90,7 @@ async def _pumped(process: asyncio.subprocess.Process) -> AsyncGenerator[Streams
             with contextlib.suppress(ValueError, anyio.BrokenResourceError, anyio.ClosedResourceError):
                 while line := await process.stdout.readline():  # ValueError: longer than the limit
                     await to_us.send(_message(line))
+            trouble.is_ended = True
 
     async def write() -> None:
         assert process.stdin is not None

@@ -4,7 +4,6 @@ run; a tool is offered while what its server says of it has the digest that was 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import structlog
 from pydantic import SecretStr
@@ -12,7 +11,7 @@ from pydantic import SecretStr
 from kit.access.sealing import CannotOpen
 from services.tools.calling.progress import Tell
 from services.tools.errors import ServiceUnavailable, ToolError, UnknownTool
-from services.tools.models import Call, Caller, Effect, Tool, ToolAnswer, ToolOutput
+from services.tools.models import Call, Caller, Effect, Tool, ToolOutput
 from services.tools.sources.remote_records import ServerRecord, ServerRecords
 from services.tools.sources.remote_tools import SEPARATOR, RemotePolicy, RemoteServer, RemoteTool, tool_of
 
@@ -85,6 +84,7 @@ class RemoteTools:
         self._records = records
         self._connect = connect
         self._every_s = every_s
+        self._hearing: set[asyncio.Task[None]] = set()
 
     @property
     def operators_servers(self) -> frozenset[str]:
@@ -108,12 +108,29 @@ class RemoteTools:
 
     async def call(self, tool: Tool, call: Call, tell: Tell) -> ToolOutput:
         name, _, remote_name = tool.name.partition(SEPARATOR)
-        for known, record in self._of(call.tenant_id):
-            if known.name == name and any(each.name == tool.name for each in _offered(known, record)):
+        judged = (
+            (known, each)
+            for known, record in self._of(call.tenant_id)
+            if known.name == name
+            for each in _judged(known, record)
+        )
+        for known, (listed, offered) in judged:
+            if listed.remote.name == remote_name and offered is not None:
                 # A call that is made again repeats what it did until it asked: only where that is nothing.
-                answers = call.answers if tool.policy.effect is Effect.NONE else None
-                return await known.server.call(remote_name, call.arguments, tell, answers)
+                reads = tool.policy.effect is Effect.NONE
+                try:
+                    return await known.server.call(listed.remote, call, tell, reads=reads)
+                except UnknownTool:
+                    self._hear_soon(known)
+                    raise
         raise UnknownTool(f"there is no tool {tool.name!r:.80} any more")
+
+    def _hear_soon(self, known: _Known) -> None:
+        """Asks a server that has changed its tools which it has now: until then they are offered as they were."""
+        if known.name not in {each.get_name() for each in self._hearing}:
+            task = asyncio.create_task(_hear(known), name=known.name)
+            self._hearing.add(task)
+            task.add_done_callback(self._hearing.discard)
 
     async def servers(self, tenant_id: str, *, again: str = "") -> Sequence[ListedServer]:
         """All servers of a tenant, as heard last; that of the name `again`, and those never heard, are asked now."""
@@ -139,6 +156,8 @@ class RemoteTools:
 
     def _of(self, tenant_id: str) -> Iterator[tuple[_Known, ServerRecord]]:
         records = self._records.of(tenant_id)
+        for gone in [key for key in self._tenants if key[0] == tenant_id and key[1] not in records]:
+            self._tenants.pop(gone).server.close()
         for name, known in self._operators.items():
             yield known, records.get(name, ServerRecord())
         for name, record in records.items():
@@ -147,6 +166,8 @@ class RemoteTools:
             there = self._tenants.get((tenant_id, name))
             how = (record.url, record.headers, bool(record.sealed))
             if there is None or (there.url, there.headers, there.is_locked) != how:
+                if there is not None:
+                    there.server.close()
                 server = Locked() if record.sealed else self._connect(tenant_id, name, record)
                 there = _Known(name, server, RemotePolicy(), *how)
                 self._tenants[tenant_id, name] = there
@@ -164,14 +185,11 @@ class Locked:
     async def tools(self) -> list[RemoteTool]:
         raise ServiceUnavailable(self._WHY)
 
-    async def call(
-        self,
-        name: str,  # noqa: ARG002 - RemoteServer
-        arguments: Mapping[str, Any],  # noqa: ARG002
-        tell: Tell,  # noqa: ARG002
-        answers: Sequence[ToolAnswer] | None = None,  # noqa: ARG002
-    ) -> ToolOutput:
+    async def call(self, tool: RemoteTool, call: Call, tell: Tell, *, reads: bool) -> ToolOutput:  # noqa: ARG002
         raise ServiceUnavailable(self._WHY)
+
+    def close(self) -> None:
+        pass
 
 
 async def _hear(known: _Known) -> None:
@@ -203,13 +221,15 @@ def _judged(known: _Known, record: ServerRecord) -> Iterator[tuple[ListedTool, T
     """Each tool that the server has, with the tool of ours where it is approved."""
     for remote in known.tools:
         approval = record.approved.get(remote.name)
-        digests = {known.policy.approved.get(remote.name), approval.digest if approval else None} - {None}
+        by_operator = known.policy.approved.get(remote.name)
+        # Of a tool that says something else than what the operator has approved, the operator's list says nothing.
+        reads_only = remote.name in known.policy.read_only and by_operator in (None, remote.digest)
+        digests = {by_operator, approval.digest if approval else None} - {None}
         if remote.digest not in digests:
             state = "changed" if digests else "new"
-            yield ListedTool(remote, state, f"{state}: approve it as {remote.digest}"), None
+            yield ListedTool(remote, state, f"{state}: approve it as {remote.digest}", reads_only), None
             continue
-        of_tenant = approval is not None and approval.digest == remote.digest
-        reads_only = approval.reads_only if approval and of_tenant else remote.name in known.policy.read_only
+        reads_only |= approval is not None and approval.digest == remote.digest and approval.reads_only
         made = _made(known, remote, reads_only=reads_only)
         if isinstance(made, Tool):
             yield ListedTool(remote, "approved", reads_only=reads_only), made

@@ -4,7 +4,7 @@ model only while it is the text that somebody has approved."""
 import hashlib
 import json
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -12,7 +12,7 @@ from jsonschema import Draft202012Validator
 from jsonschema.exceptions import SchemaError
 
 from services.tools.calling.progress import Tell
-from services.tools.models import Effect, Policy, Tool, ToolAnswer, ToolOutput
+from services.tools.models import Call, Effect, Policy, Tool, ToolOutput
 
 SEPARATOR = "__"
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
@@ -55,11 +55,14 @@ class RemoteServer(Protocol):
         """All its tools. Raises ToolError."""
         ...
 
-    async def call(
-        self, name: str, arguments: Mapping[str, Any], tell: Tell, answers: Sequence[ToolAnswer] | None = None
-    ) -> ToolOutput:
-        """Calls a tool. With `answers` it may ask, and is told these; what is not among them is raised as InputNeeded. Raises
-        ToolError."""
+    async def call(self, tool: RemoteTool, call: Call, tell: Tell, *, reads: bool) -> ToolOutput:
+        """Calls a tool. `reads`: it changes nothing, so that the server may ask, where that is set. Raises InputNeeded for a
+        question that has no answer in the call, UnknownTool where the server says something else of the tool by now, and ToolError.
+        """
+        ...
+
+    def close(self) -> None:
+        """Ends what is open to the server and not in use."""
         ...
 
 
@@ -79,7 +82,7 @@ def tool_of(server: str, remote: RemoteTool, policy: RemotePolicy) -> Tool:
     return Tool(
         name=name,
         description=f"(From the server {server}, which is not ours.) {description}",
-        parameters=_checked(remote.input_schema),
+        parameters=checked(remote.input_schema),
         cacheable=reads and policy.cached,
         policy=Policy(
             timeout_s=policy.timeout_s,
@@ -90,15 +93,15 @@ def tool_of(server: str, remote: RemoteTool, policy: RemotePolicy) -> Tool:
     )
 
 
-def _checked(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """The schema without patterns. Raises ValueError."""
+def checked(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """A stranger's schema of an object, without patterns. Raises ValueError."""
     if len(json.dumps(schema)) > _SCHEMA_BYTES_MAX:
         raise ValueError(f"its schema has more than {_SCHEMA_BYTES_MAX} bytes")
     if any(not str(each).startswith("#") for each in _values_of(schema, "$ref", "$dynamicRef")):
         raise ValueError("its schema refers to another document")
     cleaned: dict[str, Any] = _without_patterns(schema)
     if cleaned.get("type") != "object":
-        raise ValueError("its arguments are no JSON object")
+        raise ValueError("its schema describes no JSON object")
     try:
         Draft202012Validator.check_schema(cleaned)
     except SchemaError as error:

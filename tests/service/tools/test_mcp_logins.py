@@ -23,6 +23,7 @@ from kit.jetstream import KeyValue, Nats
 from kit.network.egress import AddressRefused, EgressGuard, parse_networks
 from services.tools.adapters.mcp_logins import McpLoginClient
 from services.tools.adapters.mcp_servers import McpServer
+from services.tools.adapters.mcp_sessions import SessionPool
 from services.tools.adapters.server_records import KeyValueServerRecords
 from services.tools.calling.progress import unheard
 from services.tools.errors import NoSealingKey
@@ -103,15 +104,18 @@ def process(jetstream: Nats, key: Path) -> Start:
         clock = Clock()
         client = McpLoginClient(guard, clock.now)
         tokens = Tokens(records, client, clock.now)
+        pool = SessionPool(8, 60)
 
         def connect(tenant_id: str, name: str, record: ServerRecord) -> McpServer:
-            return McpServer(name, McpServerSettings(url=record.url), guard, tokens.of(tenant_id, name, record.url))
+            access = tokens.of(tenant_id, name, record.url)
+            return McpServer(name, McpServerSettings(url=record.url), guard, pool, access)
 
         remote = RemoteTools({}, records, connect)
         admin = ServerAdmin(remote, records, guard, clock.now)
         try:
             yield Process(records, remote, admin, ServerLogins(admin, records, client, clock.now), clock)
         finally:
+            await pool.close()
             following.cancel()
 
     return start

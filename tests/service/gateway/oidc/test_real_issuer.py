@@ -1,12 +1,8 @@
 """Tokens of a certified OpenID provider (oidc-provider of npm), whose keys change in the middle of traffic."""
 
 import asyncio
-import fcntl
-import hashlib
 import json
 import re
-import shutil
-import subprocess
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -20,33 +16,17 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from jwt.algorithms import RSAAlgorithm
 
 from kit.testing.harness import free_port
+from tests import from_npm
 from tests.service.gateway.conftest import Clocks, in_process
 from tests.service.gateway.key_desk import bearer
 from tests.service.gateway.oidc.conftest import Listing
 from tests.service.gateway.oidc.test_login import LEAVING, SESSION, cookies_of, shows
 
-_SOURCE = Path(__file__).with_name("real_issuer")
-_INSTALLED = Path(__file__).parents[4] / ".tools"
-
 
 @pytest.fixture(scope="module")
 def installed() -> Path:
     """The provider with its packages, installed once."""
-    if not shutil.which("npm"):
-        pytest.skip("npm is not here, which installs the OpenID provider")
-    digest = hashlib.sha256((_SOURCE / "package-lock.json").read_bytes()).hexdigest()[:12]
-    folder = _INSTALLED / f"oidc-provider-{digest}"
-    _INSTALLED.mkdir(exist_ok=True)
-    with (_INSTALLED / "oidc-provider.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        shutil.copytree(_SOURCE, folder, dirs_exist_ok=True)
-        if not (folder / "node_modules" / ".package-lock.json").exists():
-            done = subprocess.run(
-                ["npm", "ci", "--ignore-scripts"], cwd=folder, capture_output=True, text=True, check=False
-            )
-            if done.returncode:
-                pytest.skip(f"the OpenID provider could not be installed: {done.stderr[-300:]}")
-    return folder
+    return from_npm.installed(Path(__file__).with_name("real_issuer"))
 
 
 class RealClocks(Clocks):

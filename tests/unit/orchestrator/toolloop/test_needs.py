@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from kit.llm import ModelUnavailable
 from services.orchestrator.errors import Parked
 from services.orchestrator.log.events import (
     Answer,
@@ -21,7 +22,7 @@ from services.orchestrator.models import Tool
 from services.orchestrator.steps.effects import ToolAnswer, ToolNeed, ToolOutcome
 from tests.unit.orchestrator.cutting import KEY, now
 from tests.unit.orchestrator.fakes import FakeTools
-from tests.unit.orchestrator.toolloop.scripting import Scene, ScriptedReplies, call, calls
+from tests.unit.orchestrator.toolloop.scripting import Reply, Scene, ScriptedReplies, call, calls
 
 TOOL = Tool("poet__write", "(From the server poet, which is not ours.) Writes.", {"type": "object", "properties": {}})
 SAMPLING = ToolNeed(
@@ -39,10 +40,10 @@ HAIKU = "An old silent pond."
 class Desk:
     """A run whose tool asks one thing, or goes on asking."""
 
-    def __init__(self, need: ToolNeed, *, always: bool = False) -> None:
+    def __init__(self, need: ToolNeed, *, always: bool = False, written: Reply = HAIKU) -> None:
         self._need, self._always = need, always
         self.tools = FakeTools([TOOL], self._outcome)
-        self.scene = Scene(ScriptedReplies([WRITES, "It is written."], forced=(HAIKU,)), self.tools)
+        self.scene = Scene(ScriptedReplies([WRITES, "It is written."], forced=(written,)), self.tools)
 
     def _outcome(self, _name: str, _arguments: Any) -> ToolOutcome:
         if self.tools.answers and not self._always:
@@ -99,6 +100,15 @@ async def test_tool_is_not_called_again_where_nobody_allows_it(decision: Approva
     assert len(desk.tools.made) == 1
     assert "TOOL_INPUT_REFUSED" in desk.observed
     assert not [each for each in desk.scene.model.requests if each.max_tokens == 50]
+
+
+async def test_model_that_writes_nothing_for_a_tool_ends_the_call_and_not_the_run() -> None:
+    desk = Desk(SAMPLING, written=ModelUnavailable("finished without an answer"))
+    await desk.work()
+    await desk.decide(ApprovalDecision.ALLOWED)
+    assert answers(await desk.work())[0].text == "It is written."
+    assert len(desk.tools.made) == 1
+    assert "TOOL_INPUT_REFUSED" in desk.observed
 
 
 async def test_user_is_asked_by_the_run_and_told_who_asks() -> None:
