@@ -46,9 +46,12 @@ def page_of_golden(text: str) -> Page:
 
 
 def page_of_document(document: CleanDocument) -> Page:
-    """What ingestion read."""
+    """What ingestion read, headers of messages in front of their texts."""
+    sections = [each for each in document.sections if each.kind is not BlockKind.CODE]
+    named = [(each.start, tuple(name for name, at in each.path if at < 0)) for each in sections]
+    above = {start: names for (_, before), (start, names) in itertools.pairwise([(0, ()), *named]) if names != before}
     texts = [(section, document.text[section.start : section.end]) for section in document.sections]
-    lines = (line.strip() for _, text in texts for line in text.split("\n"))
+    lines = (line.strip() for each, text in texts for line in (*above.pop(each.start, ()), *text.split("\n")))
     cells = (cell for section, text in texts if section.kind in _ROWS for cell in text.split("; "))
     headings = ((max(section.level, 1), text) for section, text in texts if section.kind is BlockKind.HEADING)
     return Page(tuple(filter(None, lines)), tuple(cells), tuple(headings))

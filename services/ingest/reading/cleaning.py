@@ -120,8 +120,10 @@ class _Builder:
         if block.kind is BlockKind.HEADING:
             heading = text[:_HEADING_CHARS]
             self._path = [*(above for above in self._path if above[2] < block.level), (heading, start, block.level)]
-        path = tuple((heading, at) for heading, at, _ in self._path)
-        path += tuple((_one_line(name), -1) for name in block.context)  # above the text, never in it
+        headings = tuple((heading, at) for heading, at, _ in self._path)
+        context = tuple((_one_line(name), -1) for name in block.context)  # above the text, never in it
+        # A function is within its section, a section within its message.
+        path = (*headings, *context) if block.kind is BlockKind.CODE else (*context, *headings)
         metadata = {key: _one_line(value) for key, value in block.metadata.items()}
         label = _one_line(block.label)
         place = (block.kind, start, self._length, block.page, path, block.level)

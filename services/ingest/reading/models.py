@@ -51,7 +51,8 @@ class Block:
     bold_starts: frozenset[int] = frozenset()
     """Of printed lines that are all in bold type: where they begin in the text."""
     context: tuple[str, ...] = ()
-    """Of a message: what stands above it without being text of the file, such as its chat, author and date."""
+    """What stands above it without being text of the file: of a message its chat, author and date, above its headings; of code what
+    encloses it, below them."""
     metadata: Mapping[str, str] = field(default_factory=dict)
     """What a search can filter by, beyond the document's own fields."""
 

@@ -233,9 +233,6 @@ def test_message_of_outlook_is_read_with_its_fields_and_attachments(read: Read) 
     assert document.title == "The ferry"
     assert _texts(document) == [
         'From: "Anna" <anna@example.org>',
-        "To: Ben",
-        "Date: 2024-01-01 10:00 UTC",
-        "Subject: The ferry",
         "It is late.",
         "Sorry.",
         "Attachment: photo.jpg",
@@ -243,6 +240,10 @@ def test_message_of_outlook_is_read_with_its_fields_and_attachments(read: Read) 
         "From the bridge.",
     ]
     assert document.warnings == ("the attachment photo.jpg was not read; upload it on its own",)
+    assert document.blocks[1].context == (
+        'From: "Anna" <anna@example.org>; To: Ben; Date: 2024-01-01 10:00 UTC',
+        "The ferry",
+    )
     assert document.blocks[0].metadata == {"author": "Anna", "date": "2024-01-01T10:00:00Z"}
 
 

@@ -5,7 +5,7 @@ import datetime as dt
 import email.utils
 import itertools
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from email.message import EmailMessage
 from email.parser import BytesParser
@@ -17,6 +17,13 @@ from services.ingest.reading.decoding import codec_of_texts
 from services.ingest.reading.models import Block, BlockKind, ParsedDocument
 from services.ingest.reading.parsers.calendars import UNREADABLE_CALENDAR, calendar_blocks
 from services.ingest.reading.parsers.html import blocks_of_html
+from services.ingest.reading.parsers.mail_headers import (
+    MAX_HEADER_CHARS,
+    SHOWN,
+    below_headers,
+    header_lines,
+    people_lines,
+)
 from services.ingest.reading.parsers.plain import paragraphs
 from services.ingest.reading.parsers.titles import title_from, title_or_name
 from services.ingest.reading.source import Source
@@ -24,11 +31,9 @@ from services.ingest.reading.source import Source
 _KEPT = ("text/plain", "text/calendar")
 _MESSAGE_START = re.compile(rb"(?:\A|(?<=\n\n)|(?<=\r\n\r\n))From [^\r\n]*\r?\n(?=[!-9;-~]+:)")
 _QUOTED_START = re.compile(rb"^(>*)>From ", re.MULTILINE)
-_SHOWN = ("From", "To", "Cc", "Date", "Subject")
 _MAX_PARTS = 1000
 _MAX_DEPTH = 100
-_MAX_HEADER_CHARS = 1000
-_MAX_PARSED_HEADER_CHARS = 4 * _MAX_HEADER_CHARS
+_MAX_PARSED_HEADER_CHARS = 4 * MAX_HEADER_CHARS
 # The standard library's parsers of headers and charsets raise these on what senders make of the rules.
 _UNREADABLE = (LookupError, ValueError, TypeError, AttributeError, AssertionError, RecursionError)
 
@@ -64,7 +69,7 @@ def parse_mail(source: Source, name: str) -> ParsedDocument:
     assert isinstance(message, EmailMessage)  # what the policy makes
     warnings: list[str] = []
     blocks = list(_blocks_of(message, warnings))
-    if not any(_header(message, header) for header in _SHOWN):
+    if not any(_header(message, header) for header in SHOWN):
         raise DocumentRejected(
             "MAIL_BROKEN",
             f"{name} has no sender, date or subject: it is not an e-mail; save it as .txt and upload that",
@@ -81,10 +86,11 @@ def parse_mailbox(source: Source, name: str) -> ParsedDocument:
         message = BytesParser(policy=_POLICY).parsebytes(data)
         assert isinstance(message, EmailMessage)  # what the policy makes
         subject = _header(message, "Subject") or _header(message, "From") or "Message"
-        found = list(_blocks_of(message, warnings))
+        found = list(_blocks_of(message, warnings, has_heading=True))
         if found:
-            heading = Block(BlockKind.HEADING, subject, level=1, begins_part=True, metadata=_metadata(message))
-            blocks += [heading, *(replace(each, level=each.level + 1) if each.level else each for each in found)]
+            heading = Block(BlockKind.HEADING, subject, level=1, begins_part=True)
+            blocks += below_headers([heading], _headers(message), _metadata(message), has_heading=True)
+            blocks += [replace(each, level=each.level + 1) if each.level else each for each in found]
     if not blocks:
         raise DocumentRejected("MAIL_BROKEN", f"{name} holds no messages; export the mailbox again and upload that")
     return ParsedDocument(title_from(name), tuple(blocks), warnings=tuple(dict.fromkeys(warnings)))
@@ -98,15 +104,21 @@ def _messages(data: bytes) -> Iterator[bytes]:
         yield _QUOTED_START.sub(rb"\1From ", message)
 
 
-def _blocks_of(message: EmailMessage, warnings: list[str]) -> Iterator[Block]:
-    """The headers and the text of a message, with its fields to filter by."""
-    metadata = _metadata(message)
-    yield from (replace(block, metadata=metadata) for block in (*_headers(message), *_parts(message, warnings)))
+def _blocks_of(message: EmailMessage, warnings: list[str], *, has_heading: bool = False) -> Iterator[Block]:
+    """The text of a message and of those that it forwards, each below its headers."""
+    found = _parts(message, warnings)
+    headers = _headers(message)
+    lead = people_lines(headers) if found else header_lines(headers)
+    yield from below_headers(lead, headers, _metadata(message), has_heading=has_heading)
+    for writer, blocks in itertools.groupby(found, key=lambda each: each[0]):
+        is_forwarded = writer is not message
+        yield from below_headers(
+            [block for _, block in blocks], _headers(writer), _metadata(writer), has_heading=has_heading or is_forwarded
+        )
 
 
-def _headers(message: EmailMessage) -> Iterator[Block]:
-    shown = ((header, _header(message, header)) for header in _SHOWN)
-    yield from (Block(BlockKind.LIST, f"{header}: {value}") for header, value in shown if value)
+def _headers(message: EmailMessage) -> Mapping[str, str]:
+    return {header: _header(message, header) for header in SHOWN}
 
 
 def attachment_heading(name: str) -> Block:
@@ -114,19 +126,29 @@ def attachment_heading(name: str) -> Block:
     return Block(BlockKind.HEADING, f"Attachment: {name}", level=0, begins_part=True)
 
 
-def _parts(message: EmailMessage, warnings: list[str]) -> Iterator[Block]:
-    """The body in its plainest form and the names of what is not read, then the attachments that are."""
-    attachments: list[Block] = []
+def _parts(message: EmailMessage, warnings: list[str]) -> Sequence[tuple[EmailMessage, Block]]:
+    """The body in its plainest form and the names of what is not read, then what is forwarded, then the attachments that are read.
+    Each block with the message that it is of: this one, or one that it forwards."""
+    body: list[tuple[EmailMessage, Block]] = []
+    forwarded: list[tuple[EmailMessage, Block]] = []
+    attachments: list[tuple[EmailMessage, Block]] = []
     alternatives: set[int] = set()
+    writers: dict[int, EmailMessage] = {}
     for number, part in enumerate(message.walk()):
         if number >= _MAX_PARTS:
             warnings.append(f"only the first {_MAX_PARTS} parts were read")
             break
-        if part.get_content_type() == "multipart/alternative" and part.is_multipart():
-            alternatives.update(map(id, _unwanted(part.get_payload())))
-        if part.get_content_type() == "message/rfc822" and part.is_multipart():
-            yield from _forwarded(part)
-        if part.is_multipart() or id(part) in alternatives:
+        writer = writers.get(id(part), message)
+        own = body if writer is message else forwarded
+        if part.is_multipart():
+            if part.get_content_type() == "multipart/alternative":
+                alternatives.update(map(id, _unwanted(part.get_payload())))
+            inner = _forwarded(part)
+            writers.update((id(each), inner or writer) for each in part.get_payload())
+            if inner:
+                forwarded += ((inner, block) for block in _lead_of_forwarded(inner))
+            continue
+        if id(part) in alternatives:
             continue
         attached = _file_name(part)
         is_text = part.get_content_maintype() in (
@@ -134,23 +156,27 @@ def _parts(message: EmailMessage, warnings: list[str]) -> Iterator[Block]:
             "multipart",
         )  # it may claim to be of several parts, and be none
         if not attached:
-            yield from _text(part) if is_text else ()
+            own += ((writer, block) for block in (_text(part) if is_text else ()))
         elif is_text:
-            attachments += [attachment_heading(attached), *_text(part)]
+            attachments += ((writer, block) for block in (attachment_heading(attached), *_text(part)))
         else:
-            yield Block(BlockKind.TEXT, f"Attachment: {attached}")
+            own.append((writer, Block(BlockKind.TEXT, f"Attachment: {attached}")))
             warnings.append(f"the attachment {attached} was not read; upload it on its own")
-    yield from attachments
+    return [*body, *forwarded, *attachments]
 
 
-def _forwarded(part: EmailMessage) -> Iterator[Block]:
-    """The subject of a message within a message as a heading, and its headers; its text follows as a part."""
-    inner = part.get_payload()
-    message = inner[0] if isinstance(inner, list) and inner else None
-    if isinstance(message, EmailMessage):
-        subject = _header(message, "Subject") or "Message"
-        yield Block(BlockKind.HEADING, f"Forwarded: {subject}", level=0, begins_part=True)
-        yield from _headers(message)
+def _forwarded(part: EmailMessage) -> EmailMessage | None:
+    """The message within a part."""
+    inner = part.get_payload() if part.get_content_type() == "message/rfc822" else None
+    first = inner[0] if isinstance(inner, list) and inner else None
+    return first if isinstance(first, EmailMessage) else None
+
+
+def _lead_of_forwarded(message: EmailMessage) -> Iterator[Block]:
+    """The subject of a message within a message as a heading, and who wrote it; its text follows as a part."""
+    headers = _headers(message)
+    yield Block(BlockKind.HEADING, f"Forwarded: {headers['Subject'] or 'Message'}", level=0, begins_part=True)
+    yield from people_lines(headers)
 
 
 def _unwanted(versions: object) -> Iterator[EmailMessage]:
@@ -184,7 +210,7 @@ def _content(part: EmailMessage) -> str:
 
 def _header(message: EmailMessage, header: str) -> str:
     try:
-        return " ".join(str(message.get(header, "")).split())[:_MAX_HEADER_CHARS]
+        return " ".join(str(message.get(header, "")).split())[:MAX_HEADER_CHARS]
     except _UNREADABLE:
         return ""
 

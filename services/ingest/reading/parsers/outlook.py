@@ -3,7 +3,6 @@
 import datetime as dt
 import email.utils
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from services.ingest.errors import DocumentRejected
@@ -12,13 +11,13 @@ from services.ingest.reading.models import Block, BlockKind, ParsedDocument
 from services.ingest.reading.parsers.compressed_rtf import unpacked_rtf
 from services.ingest.reading.parsers.html import blocks_of_html
 from services.ingest.reading.parsers.mail import attachment_heading
+from services.ingest.reading.parsers.mail_headers import MAX_HEADER_CHARS, below_headers, header_lines, people_lines
 from services.ingest.reading.parsers.plain import paragraphs
 from services.ingest.reading.parsers.rtf import read_rtf
 from services.ingest.reading.parsers.titles import title_or_name
 from services.ingest.reading.source import Source
 
 _MAX_ATTACHMENTS = 1000
-_MAX_HEADER_CHARS = 1000
 _BODY, _HTML, _COMPRESSED_RTF = 0x1000, 0x1013, 0x1009  # [MS-OXPROPS]
 _DISPLAY_TO, _DISPLAY_CC, _MESSAGE_ID, _FILE_NAME = 0x0E04, 0x0E03, 0x1035, 0x3704
 
@@ -53,15 +52,17 @@ class _Reader:
             "Date": f"{sent:%Y-%m-%d %H:%M} UTC" if sent else "",
             "Subject": message.subject,
         }
-        headers = {key: " ".join(str(value or "").split())[:_MAX_HEADER_CHARS] for key, value in shown.items()}
-        blocks = [Block(BlockKind.LIST, f"{key}: {value}") for key, value in headers.items() if value.strip("\0 ")]
-        blocks += [*self._body(), *self._attachments()]
+        headers = {
+            key: " ".join(str(value or "").split()).strip("\0 ")[:MAX_HEADER_CHARS] for key, value in shown.items()
+        }
+        found = [*self._body(), *self._attachments()]
         metadata = _metadata(headers["From"], sent)
         if message_id := " ".join((properties.str_prop_value(_MESSAGE_ID) or "").split()).strip("<> \0"):
-            metadata = {**metadata, "message_id": message_id[:_MAX_HEADER_CHARS]}
+            metadata = {**metadata, "message_id": message_id[:MAX_HEADER_CHARS]}
+        blocks = [*people_lines(headers), *found] if found else header_lines(headers)
         return ParsedDocument(
             title_or_name(headers["Subject"], name),
-            tuple(replace(block, metadata=metadata) for block in blocks),
+            tuple(below_headers(blocks, headers, metadata)),
             warnings=tuple(self._warnings),
         )
 
