@@ -3,6 +3,7 @@ reads as that; else what chardet thinks of a sample (`evals/reading` compares de
 replacement characters and is reported."""
 
 import codecs
+import contextlib
 import re
 import unicodedata
 from collections.abc import Iterator
@@ -10,6 +11,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import lru_cache
+
+from services.ingest.reading.alphabets import encoding_of_one_language, is_of_one_language
 
 _BOMS = (
     (codecs.BOM_UTF8, "utf-8"),
@@ -96,8 +99,7 @@ def decode(data: bytes, *, is_html: bool = False) -> DecodedText:
 
 
 def _encoding_of(data: bytes, *, is_html: bool) -> tuple[str, bool]:
-    wide = _utf16_without_mark(data)
-    if wide:
+    if wide := _utf16_without_mark(data) or _with_escapes(data):
         return wide, True
     try:
         data.decode("utf-8")
@@ -107,6 +109,16 @@ def _encoding_of(data: bytes, *, is_html: bool) -> tuple[str, bool]:
             return declared, False
         return ("utf-8", False) if _is_damaged_utf8(data) else (_guess(data), True)
     return "utf-8", False
+
+
+def _with_escapes(data: bytes) -> str | None:
+    """The encoding that switches character sets by escape sequences (ISO 2022), as old mails and files do."""
+    if b"\x1b$" in data:
+        for encoding in ("iso2022_jp_2", "iso2022_kr"):
+            with contextlib.suppress(UnicodeDecodeError):
+                if not data.decode(encoding).isascii():
+                    return encoding
+    return None
 
 
 def _is_damaged_utf8(data: bytes) -> bool:
@@ -141,9 +153,16 @@ def codec_of_texts(encoding: str) -> str:
 def _guess(data: bytes) -> str:
     if (usual := _usual.get()) and "\ufffd" not in data.decode(usual, "replace"):
         return usual
+    sample = _informative_sample(data)
+    guess = _guess_by_statistics(sample)
+    if is_of_one_language(sample.decode(guess, "replace")):
+        return guess
+    return encoding_of_one_language(sample) or guess
+
+
+def _guess_by_statistics(sample: bytes) -> str:
     import chardet  # noqa: PLC0415 - needed for few files
 
-    sample = _informative_sample(data)
     unlikely: list[str] = []
     first = ""
     for _ in range(_MAX_GUESSES):

@@ -18,7 +18,9 @@ _NUMBERED = re.compile(r"\d+(?:\.\d+)+")
 _THOUSANDS = re.compile(r"(?<![\d,.])\d{1,3}(?:,\d{3})+(?![\d,])")
 _GROUPS = re.compile(r"\b\d+(?:[ ()/-]{1,3}\d+)+\b")
 _GROUPED_DIGITS = range(6, 21)
-"""Fewer are two numbers side by side, more are a table's row. An IBAN has up to 30, but begins with letters."""
+"""Fewer are two numbers side by side, more are a table's row."""
+_ACCOUNT = re.compile(r"\b[A-Z]{2}\d{2}(?:[ -][A-Z0-9]{4}){2,7}(?:[ -][A-Z0-9]{1,3})?\b")
+"""An IBAN, in groups of four."""
 _CAMEL = re.compile(r"\b[A-Za-z][a-z]+(?:[A-Z][a-z]+)+\b")
 _HUMP = re.compile(r"[A-Za-z][a-z]+")
 _BETWEEN = re.compile(r"[\W_]+")
@@ -55,6 +57,7 @@ def _joined(text: str) -> Iterator[str]:
     yield from _SIGNED.findall(text)
     yield from _NUMBERED.findall(text)
     yield from (number.replace(",", "") for number in _THOUSANDS.findall(text))
+    yield from (_BETWEEN.sub("", account) for account in _ACCOUNT.findall(text))
     for groups in _GROUPS.findall(text):
         digits = _BETWEEN.sub("", groups)
         if len(digits) in _GROUPED_DIGITS:

@@ -9,6 +9,7 @@ import pytest
 from evals.reading.encodings import EncodedText, encoded_texts
 from services.ingest.documents.naming import checked_encoding
 from services.ingest.errors import BadUpload
+from services.ingest.reading.alphabets import is_of_one_language
 from services.ingest.reading.child.prepare import prepare
 from services.ingest.reading.chunks.tokens import EstimatedTokens
 from services.ingest.reading.decoding import decode, looks_binary
@@ -115,3 +116,37 @@ def test_encoding_of_an_upload_has_to_be_one() -> None:
     assert with_charset("application/pdf", "iso8859-2") == "application/pdf"
     with pytest.raises(BadUpload, match="name one as iso-8859-2"):
         checked_encoding("latin-99")
+
+
+@pytest.mark.parametrize(
+    ("text", "encoding"),
+    [
+        ("Příliš žluťoučký kůň úpěl ďábelské ódy.", "iso8859-2"),
+        ("Šroubovák leží v dílně na polici.", "iso8859-2"),
+        ("Šťastný ľudia", "iso8859-2"),
+        ("Štěrk a písek; Železo; Měď", "cp1250"),
+        ("Kraków; Gdańsk; Łódź", "cp852"),
+        ("Čuvar živi u Đakovu.", "cp1250"),
+        ("Čuvar živi u Đakovu.", "iso8859-2"),
+        ("Größe: 14 mm", "cp850"),
+        ("Niño; Año; Tamaño", "cp850"),
+        ("ПРАВИЛА", "cp1251"),
+        ("ПРАВИЛА", "iso8859-5"),
+        ("НАСОСНАЯ СТАНЦИЯ №4", "cp1251"),
+        ("倉庫の鍵は守衛室にあります。", "iso2022_jp"),
+        ("창고 열쇠는 경비실에 있습니다.", "iso2022_kr"),
+    ],
+)
+def test_a_short_text_is_read_so_that_its_letters_are_those_of_one_language(text: str, encoding: str) -> None:
+    assert decode(text.encode(encoding)).text == text
+
+
+@pytest.mark.parametrize(
+    "text", ["使用python语言编写A和B", "파이썬 python은 a와 b", "กุญแจอยู่ที่ห้องยาม", "Το κλειδί", "plain"]
+)
+def test_texts_of_other_scripts_are_of_one_language(text: str) -> None:
+    assert is_of_one_language(text)
+
+
+def test_letters_of_two_languages_or_signs_within_words_are_of_none() -> None:
+    assert not any(map(is_of_one_language, ("leľí v dílně", "ľlu»oučký", "рТБЧЙМБ", "lТщlщvateur", "Gr더e", "\ufffd")))

@@ -131,3 +131,18 @@ def test_file_without_headers_is_no_mail(tmp_path: Path) -> None:
     with pytest.raises(DocumentRejected, match="not an e-mail") as rejected:
         read(tmp_path, b"just words")
     assert rejected.value.reason == "MAIL_BROKEN"
+
+
+def test_what_a_message_of_a_mailbox_carries_stands_below_its_subject_alone(tmp_path: Path) -> None:
+    first, second = mail(), mail("The crane is free.")
+    first.add_attachment("<h1>Winter</h1><p>No ferry.</p>", subtype="html", filename="table.html")
+    second.replace_header("Subject", "Crane")
+    box = b"".join(b"From a@b Mon Jun  3 16:40:00 2024\n" + each.as_bytes() + b"\n" for each in (first, second))
+    path = tmp_path / "box"
+    path.write_bytes(box)
+    passages = chunk(clean(parse(path, "application/mbox", "box.mbox")), EstimatedTokens(), window_tokens=512)
+    assert [each.heading_path for each in passages] == [
+        (ABOVE[0], "Pier"),
+        (ABOVE[0], "Pier", "Attachment: table.html", "Winter"),
+        (ABOVE[0], "Crane"),
+    ]

@@ -34,6 +34,8 @@ def _read(tmp_path: Path, name: str, text: str) -> ParsedDocument:
          ["c. c", "g. g", "2. two", "1. one"]),
         ("a.html", "<dl><dt>Berth</dt><dd>C-14</dd><dt>Arrival:</dt><dd><p>9 July</p><p>early</p></dd><dt>Alone</dt></dl><p>End",
          ["Berth: C-14", "Arrival: 9 July", "early", "Alone", "End"]),
+        ("a.html", "<dl><dt>Draught<dt>Depth:<dd>4 m<dd>less in summer<dt>Beam<dd>11 m</dl>",
+         ["Draught, Depth: 4 m", "Draught, Depth: less in summer", "Beam: 11 m"]),
         ("a.html", "<table><caption>Berths</caption><tr><td>Name<td>No<tr><td>C<td>14</table>", ["Berths", "Name: No", "C: 14"]),
         ("a.html", "<p>Costs <s>300</s> 450, <del>not</del> due", ["Costs 450, due"]),
         ("a.html", "<ol reversed><li>x<li>y</ol>", ["2. x", "1. y"]),

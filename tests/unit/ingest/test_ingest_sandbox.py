@@ -182,6 +182,11 @@ async def test_nothing_is_imported_from_the_working_directory_or_the_users_path(
     assert str(beside) not in told
 
 
+async def test_child_knows_the_time_zones_of_calendars(parser: CodeParser) -> None:
+    code = "import datetime, zoneinfo; result = str(datetime.datetime(2024, 7, 12, tzinfo=zoneinfo.ZoneInfo('Europe/Oslo')))"
+    assert await parser.run(code) == '"2024-07-12 00:00:00+02:00"'
+
+
 async def test_files_of_two_tenants_are_never_read_by_one_process(parser: CodeParser) -> None:
     remember = (
         "import builtins, os; result = [os.getpid(), getattr(builtins, 'seen', [])]; builtins.seen = result[1] + ["

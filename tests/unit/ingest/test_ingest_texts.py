@@ -122,6 +122,54 @@ def test_notebook_has_its_cells_and_what_they_print_without_pictures(tmp_path: P
         _read(tmp_path, "nb.ipynb", "[]")
 
 
+SQL = """-- Finds one.
+CREATE OR REPLACE FUNCTION free_berth(d NUMERIC) RETURNS INTEGER AS $$
+BEGIN
+  RETURN (SELECT id FROM berth WHERE depth > d);
+END;
+$$ LANGUAGE plpgsql;
+SELECT id
+FROM berth;
+DELIMITER //
+CREATE PROCEDURE close_gate(IN g INT)
+BEGIN
+IF g > 2 THEN
+  UPDATE gate SET open = 0;
+END IF;
+INSERT INTO log VALUES (g);
+END //
+DELIMITER ;
+CREATE VIEW deep AS
+SELECT * FROM berth
+WHERE depth > 9;
+DROP TABLE IF EXISTS old;
+"""
+
+
+def test_definitions_of_sql_stay_whole(tmp_path: Path) -> None:
+    starts = [(text.split("\n")[0], text.split("\n")[-1]) for text in _texts(_read(tmp_path, "a.sql", SQL))]
+    assert starts == [
+        ("-- Finds one.", "$$ LANGUAGE plpgsql;"),
+        ("SELECT id", "DELIMITER //"),
+        ("CREATE PROCEDURE close_gate(IN g INT)", "END //"),
+        ("DELIMITER ;", "DELIMITER ;"),
+        ("CREATE VIEW deep AS", "WHERE depth > 9;"),
+        ("DROP TABLE IF EXISTS old;", "DROP TABLE IF EXISTS old;"),
+    ]
+
+
+def test_notebook_of_the_third_format_has_its_cells(tmp_path: Path) -> None:
+    cells = [
+        {"cell_type": "heading", "level": 2, "source": ["Old study"]},
+        {"cell_type": "code", "input": ["x = 41"], "outputs": [{"output_type": "pyout", "text": ["41"]}]},
+    ]
+    document = _read(tmp_path, "old.ipynb", json.dumps({"worksheets": [{"cells": cells}], "nbformat": 3}))
+    assert (document.title, _texts(document)) == ("Old study", ["Old study", "x = 41", "41"])
+    for broken in ({"worksheets": []}, {"worksheets": [1]}, {"nbformat": 3}):
+        with pytest.raises(DocumentRejected, match="no list of cells"):
+            _read(tmp_path, "old.ipynb", json.dumps(broken))
+
+
 def test_mailbox_is_its_messages_with_author_and_date(tmp_path: Path) -> None:
     box = (
         "From ines@example.org Tue Jun  4 09:12:00 2024\nFrom: ines@example.org\nSubject: Keys\n"

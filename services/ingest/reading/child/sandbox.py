@@ -21,6 +21,7 @@ import os
 import resource
 import sys
 import sysconfig
+import zoneinfo
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -41,6 +42,7 @@ _LANGUAGES = (
     "/usr/share/tessdata",
     "/usr/local/share/tessdata",
 )  # what Tesseract reads with
+_TIME_ZONES = zoneinfo.TZPATH  # of the dates of calendars
 _MACHINE = ("/proc/cpuinfo", "/proc/meminfo", "/sys/devices/system", "/dev/null", "/dev/urandom")
 _PACKAGES = ("services", "kit")
 
@@ -154,7 +156,7 @@ def _readable() -> Iterator[Path]:
     yield Path(sys.base_prefix, "lib")
     for package in _PACKAGES:
         yield from map(Path, sys.modules[package].__path__)
-    yield from map(Path, (*_LIBRARIES, *_FONTS, *_LANGUAGES, *_MACHINE))
+    yield from map(Path, (*_LIBRARIES, *_FONTS, *_LANGUAGES, *_TIME_ZONES, *_MACHINE))
 
 
 def _leave_network() -> str:

@@ -233,8 +233,10 @@ class _Walk:
             self._name_term("")
 
     def _name_term(self, term: str) -> None:
-        """Begins a term; the one before is a line of its own where nothing defines it."""
-        if self.term and not self.is_defined:
+        """Begins a term. Terms in a row have one definition; one that nothing defines is a line of its own."""
+        if self.term and not self.is_defined and term:
+            term = f"{self.term.rstrip(' :')}, {term}"
+        elif self.term and not self.is_defined:
             self.blocks.append(Block(BlockKind.LIST, self.term))
         self.term, self.is_defined = term, False
 

@@ -90,7 +90,10 @@ def parse_mailbox(source: Source, name: str) -> ParsedDocument:
         if found:
             heading = Block(BlockKind.HEADING, subject, level=1, begins_part=True)
             blocks += below_headers([heading], _headers(message), _metadata(message), has_heading=True)
-            blocks += [replace(each, level=each.level + 1) if each.level else each for each in found]
+            # A heading of level 0 is that of an attachment, which is one of this message.
+            blocks += [
+                replace(each, level=each.level + 2) if each.kind is BlockKind.HEADING else each for each in found
+            ]
     if not blocks:
         raise DocumentRejected("MAIL_BROKEN", f"{name} holds no messages; export the mailbox again and upload that")
     return ParsedDocument(title_from(name), tuple(blocks), warnings=tuple(dict.fromkeys(warnings)))

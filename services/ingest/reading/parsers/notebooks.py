@@ -26,9 +26,9 @@ def parse_notebook(source: Source, name: str) -> ParsedDocument:
         notebook = json.loads(decoded.text)
     except ValueError as error:
         raise damaged(name, f"it is no notebook ({error})") from error
-    cells = notebook.get("cells") if isinstance(notebook, Mapping) else None
-    if not isinstance(cells, list):
-        raise damaged(name, "it has no list of cells (nbformat 4)")
+    cells = _cells(notebook)
+    if cells is None:
+        raise damaged(name, "it has no list of cells (nbformat 3 or 4)")
     blocks = tuple(block for cell in cells if isinstance(cell, Mapping) for block in _cell(cell))
     outputs = [output for cell in cells if isinstance(cell, Mapping) for output in _outputs(cell)]
     pictures = sum(1 for output in outputs if _is_picture(output))
@@ -38,9 +38,23 @@ def parse_notebook(source: Source, name: str) -> ParsedDocument:
     return ParsedDocument(title_or_name(heading, name), blocks, warnings=warnings)
 
 
+def _cells(notebook: Any) -> list[Any] | None:
+    """The cells, which before nbformat 4 lay in sheets."""
+    if not isinstance(notebook, Mapping):
+        return None
+    sheets = notebook.get("worksheets")
+    sheets = sheets if isinstance(sheets, list) else [notebook]
+    lists = [sheet.get("cells") if isinstance(sheet, Mapping) else None for sheet in sheets]
+    if not lists or not all(isinstance(cells, list) for cells in lists):
+        return None
+    return [cell for cells in lists if cells for cell in cells]
+
+
 def _cell(cell: Mapping[str, Any]) -> Iterator[Block]:
-    text = _text(cell.get("source"))
-    if cell.get("cell_type") == "markdown":
+    text = _text(cell.get("source", cell.get("input")))
+    if cell.get("cell_type") == "heading":
+        yield Block(BlockKind.HEADING, text, level=cell["level"] if cell.get("level") in range(1, 7) else 1)
+    elif cell.get("cell_type") == "markdown":
         yield from blocks_of_markdown(text)
     elif text.strip():
         yield Block(BlockKind.CODE, text)

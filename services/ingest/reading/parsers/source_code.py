@@ -31,6 +31,15 @@ _STATEMENTS = ("return", "if", "for", "while", "else", "switch", "throw", "await
 _CLOSING = re.compile(
     r"^\s*(?:[)}\]].*|[{(]|end\b.*|</.*|else\b.*|elif\b.*|except\b.*|finally\b.*|catch\b.*|\*+/?.*|#\})\s*$"
 )
+_DOLLAR_QUOTE = re.compile(r"\$\w*\$")
+_ROUTINE = re.compile(
+    r"\s*(?:create|alter)\s+(?:or\s+(?:replace|alter)\s+)?(?:definer\s*=\s*\S+\s+)?(?:function|procedure|proc|trigger|package|event)\b",
+    re.IGNORECASE,
+)
+_OPENS = re.compile(r"(?<!end )\b(?:begin|case|if|loop|while)\b(?!\s+(?:not\s+)?exists\b)", re.IGNORECASE)
+_ENDS = re.compile(r"\bend\b", re.IGNORECASE)
+_ENDS_STATEMENT = re.compile(r"(?:;|;?\s*(?://|\$\$))\s*$")
+_BATCH = re.compile(r"\s*(?:go|/)\s*$", re.IGNORECASE)
 _INI_SECTION = re.compile(r"^\[{1,2}[\w.:\"' -]+\]{1,2}\s*$")
 _LEADING = re.compile(r"^\s*(?:@|#(?!\w)|//|/\*|\*|--|;|\"\"\"|'''|\[\w+[(\]]|<!--|template\s*<)")
 
@@ -38,7 +47,7 @@ _LEADING = re.compile(r"^\s*(?:@|#(?!\w)|//|/\*|\*|--|;|\"\"\"|'''|\[\w+[(\]]|<!
 def parse_code(source: Source, name: str) -> ParsedDocument:
     """Reads a file of code or settings. Its title is its path."""
     decoded = decode(source.read_bytes())
-    blocks = tuple(code_blocks(decoded.text))
+    blocks = tuple(sql_blocks(decoded.text) if name.lower().endswith(".sql") else code_blocks(decoded.text))
     return ParsedDocument(name, blocks, warnings=encoding_warnings(decoded))
 
 
@@ -46,6 +55,38 @@ def code_blocks(text: str) -> Iterator[Block]:
     """One block a unit, or a member of a long one; small units without a name are put together."""
     lines = text.replace("\r\n", "\n").replace("\r", "\n").expandtabs(4).split("\n")
     yield from _blocks(lines, ())
+
+
+def sql_blocks(text: str) -> Iterator[Block]:
+    """One block a definition, whose statements stand as far left as it does; other short statements are put together."""
+    held: list[str] = []
+    for statement in _statements(text.replace("\r\n", "\n").replace("\r", "\n").expandtabs(4).split("\n")):
+        if _name(statement) or sum(map(len, (*held, *statement))) > _SHORT_UNIT:
+            yield from _block(held, ())
+            held = []
+        if _name(statement):
+            yield from _block(statement, ())
+        else:
+            held += statement
+    yield from _block(held, ())
+
+
+def _statements(lines: Sequence[str]) -> Iterator[list[str]]:
+    """Lines up to the semicolon that ends a statement: not one between dollar quotes, or between BEGIN and END."""
+    statement: list[str] = []
+    is_quoted, depth, is_routine = False, 0, False
+    for line in lines:
+        statement.append(line)
+        code = line.partition("--")[0]
+        is_quoted ^= len(_DOLLAR_QUOTE.findall(code)) % 2 == 1
+        is_routine = is_routine or bool(_ROUTINE.match(code))
+        if is_routine and not is_quoted:
+            depth += len(_OPENS.findall(code)) - len(_ENDS.findall(code))
+        if not is_quoted and depth <= 0 and (_ENDS_STATEMENT.search(code) or _BATCH.match(code)):
+            yield statement
+            statement, depth, is_routine = [], 0, False
+    if statement:
+        yield statement
 
 
 def _blocks(lines: Sequence[str], above: tuple[str, ...]) -> Iterator[Block]:
