@@ -37,6 +37,15 @@ def test_lines_without_a_time_belong_to_the_entry_before_them() -> None:
     assert len(found) == 4
 
 
+def test_long_traces_belong_to_their_entries_in_what_is_called_a_log() -> None:
+    trace = (
+        "java.lang.IllegalStateException: dry\n" + "\tat org.example.Pump.start(Pump.java:17)\n" * 20 + "Caused by: E-9"
+    )
+    text = "\n".join((ISO[0], trace, *ISO[1:]))
+    assert [block for _, block in blocks_of(text)] == [f"{ISO[0]}\n{trace}", *ISO[1:]]
+    assert len(blocks_of(text, "a.txt")) == 1
+
+
 def test_prose_with_times_is_no_log() -> None:
     text = "The ferry left at 10:15:00.\nIt was late.\nNobody minded.\nThe next one left at 11:15:00."
     assert blocks_of(text, "ferries.txt") == [(BlockKind.TEXT, text)]

@@ -36,6 +36,9 @@ def _read(tmp_path: Path, name: str, text: str) -> ParsedDocument:
          ["Berth: C-14", "Arrival: 9 July", "early", "Alone", "End"]),
         ("a.html", "<dl><dt>Draught<dt>Depth:<dd>4 m<dd>less in summer<dt>Beam<dd>11 m</dl>",
          ["Draught, Depth: 4 m", "Draught, Depth: less in summer", "Beam: 11 m"]),
+        ("a.html", "<table><tr><td><b>Port</b><td><strong>Depth</strong><tr><td>Osk<td>Mud<tr><td>Tarsk<td>Rock</table>",
+         ["Port: Osk; Depth: Mud", "Port: Tarsk; Depth: Rock"]),
+        ("a.html", "<table><tr><td><b>Port</b><td>Osk<tr><td><b>Depth</b><td>Mud</table>", ["Port: Osk", "Depth: Mud"]),
         ("a.html", "<table><caption>Berths</caption><tr><td>Name<td>No<tr><td>C<td>14</table>", ["Berths", "Name: No", "C: 14"]),
         ("a.html", "<p>Costs <s>300</s> 450, <del>not</del> due", ["Costs 450, due"]),
         ("a.html", "<ol reversed><li>x<li>y</ol>", ["2. x", "1. y"]),
@@ -65,7 +68,7 @@ TEX = r"""\documentclass{article}
 \begin{document}
 \maketitle
 \section{Methods} % a comment
-Gauge A costs 40\,EUR \& \textbf{more}.\footnote{by hand}
+Gauge A costs 40\,EUR \& \textbf{more}.\footnote{by hand} It fills 10\textsuperscript{6} m.
 \subsection*{Steps}\label{s}
 \begin{enumerate}
 \item Open
@@ -111,7 +114,8 @@ WIKI = "== Mooring ==\n# one\n# two\n=== Lines ===\n* a\n"
     ("name", "text", "headings", "texts"),
     [
         ("a.tex", TEX, ["2 Methods", "3 Steps"],
-         ["Gauge A costs 40 EUR & more. (by hand)", "1. Open", "2. Wait", "Month: May; Range: 2.3", "Month: June; Range: 2.4",
+         ["Gauge A costs 40 EUR & more. (by hand) It fills 10⁶ m.", "1. Open", "2. Wait",
+            "Month: May; Range: 2.3", "Month: June; Range: 2.4",
           "a % b"]),
         ("a.adoc", ADOC, ["1 Harbour Guide", "2 Mooring", "3 Fees"],
          ["Tie up at quay 4.", "1. Open\n2. Wait", "Ship: Wega; Berth: 4", "== no heading", "40 EUR"]),

@@ -122,6 +122,23 @@ def test_notebook_has_its_cells_and_what_they_print_without_pictures(tmp_path: P
         _read(tmp_path, "nb.ipynb", "[]")
 
 
+def test_text_of_several_lines_ends_no_function(tmp_path: Path) -> None:
+    step = '    def step_{0}(self):\n        text = """\nraw {0}\n"""\n        return text  # {1}\n\n'
+    code = (
+        "class Pump:\n    LIMIT = 40\n\n"
+        + "".join(step.format(n, "x" * 100) for n in range(12))
+        + "def main():\n    Pump()\n"
+    )
+    blocks = _read(tmp_path, "a.py", code).blocks
+    assert [block.label for block in blocks] == [
+        "class Pump",
+        "",
+        *(f"def step_{n}(self)" for n in range(12)),
+        "def main()",
+    ]
+    assert all("return text" in block.text and block.context == ("class Pump",) for block in blocks[2:-1])
+
+
 SQL = """-- Finds one.
 CREATE OR REPLACE FUNCTION free_berth(d NUMERIC) RETURNS INTEGER AS $$
 BEGIN

@@ -24,6 +24,10 @@ _WIDE = (
         ("Case no. | AZ-2207/19\nApplicant | Orla Finch\n", "Case no.: AZ-2207/19\nApplicant: Orla Finch"),
         ("| Berth | Fee | Note |\n| A-1 | | none |\n| B-2 | 40 |  |\n", "Berth: A-1; Note: none\nBerth: B-2; Fee: 40"),
         (
+            "=====  =====\nShip   Flag\n=====  =====\nOrla   NO\nFinn A DK\n=====  =====\n",
+            "Ship: Orla; Flag: NO\nShip: Finn A; Flag: DK",
+        ),
+        (
             f"Before it.\n\n{_WIDE}\nAfter it.\n",
             (
                 "Before it.\n\nName of the applicant and address: Ines Varg, Harbour street 12, Osk; "
@@ -31,7 +35,7 @@ _WIDE = (
             ),
         ),
     ],
-    ids=["bars", "framed", "drawn", "tabs", "labels", "empty cells", "two long lines"],
+    ids=["bars", "framed", "drawn", "tabs", "labels", "empty cells", "columns of a rule", "two long lines"],
 )
 def test_rows_are_read_with_their_columns(tmp_path: Path, text: str, expected: str) -> None:
     (tmp_path / "table.txt").write_text(text, "utf-8")
@@ -44,8 +48,9 @@ def test_rows_are_read_with_their_columns(tmp_path: Path, text: str, expected: s
         "We use the pipe cat one | sort to do this here\nand then ls | wc gives the numbers of the day.",
         "Entrance of the warehouse on the quay | see the plan\nIn the evening the porter keeps the key | ask him",
         "One line | alone",
+        "Harbours above it\n===== =====\nwords across the rule",
     ],
-    ids=["about bars", "two long cells", "one line"],
+    ids=["about bars", "two long cells", "one line", "words across a rule"],
 )
 def test_other_lines_with_bars_stay_as_they_are(tmp_path: Path, text: str) -> None:
     (tmp_path / "text.txt").write_text(text, "utf-8")

@@ -197,7 +197,7 @@ class _Walk:
         elif tag == "tr" and self.in_data:
             self.grid.begin_row()
         elif tag in ("td", "th") and self.in_data:
-            self.grid.begin_cell(node.attributes, is_name=tag == "th")
+            self.grid.begin_cell(node.attributes, is_name=tag == "th", is_bold=tag == "th" or _is_bold(node))
 
     def _leave(self, tag: str) -> None:
         heading = _HEADING.match(tag)
@@ -274,6 +274,12 @@ class _Walk:
             if is_item:
                 self.lists[-1].is_begun = True
                 marker = self.lists[-1].marker(len(self.lists))
+
+
+def _is_bold(cell: LexborNode) -> bool:
+    """Whether all that a cell says is in bold type."""
+    words = cell.text().split()
+    return bool(words) and words == [word for each in cell.css("b, strong") for word in each.text().split()]
 
 
 def _item_count(node: LexborNode) -> int:

@@ -5,6 +5,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from services.ingest.reading.parsers.column_headers import ROWS_LOOKED_AT, marks_of_type
 from services.ingest.reading.parsers.docx_styles import numeral
 from services.ingest.reading.parsers.tables import SPANNED
 
@@ -25,6 +26,8 @@ class Grid:
         self.rows: list[list[str]] = []
         self._names: list[int] = []
         """For each row how many more of its cells are names than are not."""
+        self._bold: list[list[bool]] = []
+        """For each of the first rows and each of its cells whether all of it is bold."""
         self._hanging: dict[int, tuple[int, str]] = {}
         """By column: the last row that a cell reaches down to, and its text."""
         self._span = (1, 1)
@@ -32,18 +35,23 @@ class Grid:
 
     @property
     def header_rows(self) -> int:
-        """Rows at the top of which most cells are marked as names."""
-        return sum(1 for _ in itertools.takewhile(lambda more: more > 0, self._names[:_MAX_HEADER_ROWS]))
+        """Rows at the top of which most cells are marked as names, or the first where it alone is bold."""
+        count = sum(1 for _ in itertools.takewhile(lambda more: more > 0, self._names[:_MAX_HEADER_ROWS]))
+        return count or int(marks_of_type(self._bold) > 0)
 
     def begin_row(self) -> None:
         self.rows.append([])
         self._names.append(0)
+        if len(self._bold) < ROWS_LOOKED_AT:
+            self._bold.append([])
         self._fill()
 
-    def begin_cell(self, attributes: Mapping[str, str | None], *, is_name: bool) -> None:
+    def begin_cell(self, attributes: Mapping[str, str | None], *, is_name: bool, is_bold: bool = False) -> None:
         if not self.rows:
             self.begin_row()
         self._names[-1] += 1 if is_name else -1
+        if len(self.rows) == len(self._bold):
+            self._bold[-1].append(is_bold)
         self._span = (_span(attributes, "colspan", _MAX_COLUMNS), _span(attributes, "rowspan", _MAX_ROWS_OF_A_CELL))
 
     def end_cell(self, text: str) -> None:

@@ -2,6 +2,7 @@
 log are units of their own: most lines have a time near their beginning."""
 
 import re
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import PurePath
 
@@ -13,6 +14,7 @@ from services.ingest.reading.parsers.titles import title_from
 from services.ingest.reading.source import Source
 
 _RULE = re.compile(r"[\s|+:=-]*[-=]{3}[\s|+:=-]*")
+_RULE_OF_COLUMNS = re.compile(r"^[ \t]*(?:={2,}|-{2,})(?:[ \t]+(?:={2,}|-{2,}))+[ \t]*$", re.MULTILINE)
 _MAX_CELL = 120
 """Characters: a longer one is a paragraph with a bar in it."""
 _MAX_LINE = 40
@@ -21,12 +23,16 @@ _LINE = re.compile(r"^\S", re.MULTILINE)
 _MIN_ENTRIES = 3
 _MIN_ENTRY_SHARE = 0.5
 """Of the lines. The others belong to the entry before them: stack traces, wrapped messages."""
+_MIN_LOG_SHARE = 0.02
+"""Of the lines of what is called a log: traces are long."""
 
 
 def parse_plain(source: Source, name: str) -> ParsedDocument:
     """Reads a text file in whatever encoding."""
     decoded = decode(source.read_bytes())
-    blocks = _entries(decoded.text, LOG_ENTRY) or (_entries(decoded.text, _LINE) if _is_log(name) else [])
+    is_log = _is_log(name)
+    blocks = _entries(decoded.text, LOG_ENTRY, _MIN_LOG_SHARE if is_log else _MIN_ENTRY_SHARE)
+    blocks = blocks or (_entries(decoded.text, _LINE, _MIN_ENTRY_SHARE) if is_log else [])
     return ParsedDocument(
         title_from(name), tuple(blocks or paragraphs(decoded.text)), warnings=encoding_warnings(decoded)
     )
@@ -47,8 +53,10 @@ def paragraphs(text: str) -> list[Block]:
 def _rows(part: str) -> list[Block]:
     """Those of a table that somebody typed, cells between bars or tabs; none where the lines differ in their number of cells, or
     are too long for one."""
+    rule = _RULE_OF_COLUMNS.search(part)
+    of_columns = [_below_rule(rule[0])] if rule else []
     lines = [line for line in part.split("\n") if line.strip() and not _RULE.fullmatch(line)]
-    for cells_of in (_between_bars, _between_tabs):
+    for cells_of in (*of_columns, _between_bars, _between_tabs):
         rows = [cells_of(line) for line in lines]
         width = len(rows[0]) if rows else 0
         cells = [cell for row in rows for cell in row]
@@ -57,6 +65,18 @@ def _rows(part: str) -> list[Block]:
         is_prose = width == 2 and "|" in part and max(map(len, lines)) > _MAX_LINE and not part.lstrip().startswith("|")
         return [] if is_prose else list(table_rows(rows))
     return []
+
+
+def _below_rule(rule: str) -> Callable[[str], list[str]]:
+    """Cuts a line at the columns of a rule, `=====  =====`. A line with words across gives none."""
+    starts = [found.start() for found in re.finditer(r"\S+", rule)]
+
+    def cells_of(line: str) -> list[str]:
+        if any(line[start - 1 : start].strip() for start in starts[1:]):
+            return []
+        return [line[start:stop].strip() for start, stop in pairwise([*starts, None])]
+
+    return cells_of
 
 
 def _between_bars(line: str) -> list[str]:
@@ -69,11 +89,11 @@ def _between_tabs(line: str) -> list[str]:
     return [cell.strip() for cell in re.split(r"\t+", line.strip())]
 
 
-def _entries(text: str, first: "re.Pattern[str]") -> list[Block]:
+def _entries(text: str, first: "re.Pattern[str]", min_share: float) -> list[Block]:
     """Those of a log, of which each begins with `first`; none where it is another text."""
     starts = [found.start() for found in first.finditer(text)]
     lines = sum(1 for line in text.splitlines() if line.strip())
-    if len(starts) < _MIN_ENTRIES or len(starts) < _MIN_ENTRY_SHARE * lines:
+    if len(starts) < _MIN_ENTRIES or len(starts) < min_share * lines:
         return []
     before = [Block(BlockKind.TEXT, text[: starts[0]].strip())] if text[: starts[0]].strip() else []
     spans = pairwise([*starts, len(text)])

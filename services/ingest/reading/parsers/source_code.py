@@ -3,6 +3,7 @@ it. Units are found by indentation, which every language uses alike: one begins 
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import accumulate
 
 from services.ingest.reading.decoding import decode
 from services.ingest.reading.models import Block, BlockKind, ParsedDocument
@@ -31,6 +32,7 @@ _STATEMENTS = ("return", "if", "for", "while", "else", "switch", "throw", "await
 _CLOSING = re.compile(
     r"^\s*(?:[)}\]].*|[{(]|end\b.*|</.*|else\b.*|elif\b.*|except\b.*|finally\b.*|catch\b.*|\*+/?.*|#\})\s*$"
 )
+_QUOTES = re.compile("\"\"\"|'''")
 _DOLLAR_QUOTE = re.compile(r"\$\w*\$")
 _ROUTINE = re.compile(
     r"\s*(?:create|alter)\s+(?:or\s+(?:replace|alter)\s+)?(?:definer\s*=\s*\S+\s+)?(?:function|procedure|proc|trigger|package|event)\b",
@@ -116,12 +118,17 @@ def _block(lines: Sequence[str], above: tuple[str, ...]) -> Iterator[Block]:
 
 def _units(lines: Sequence[str]) -> Iterator[list[str]]:
     """Lines from one that stands as far left as the first to the next such, with the comments and marks above it."""
-    left = min((_indent(line) for line in lines if line.strip()), default=0)
+    quotes = list(accumulate(lines, lambda quote, line: _quote_behind(line, quote), initial=""))
+    left = min(
+        (_indent(line) for line, quote in zip(lines, quotes, strict=False) if line.strip() and not quote), default=0
+    )
     has_sections = any(map(_INI_SECTION.match, lines))
     unit: list[str] = []
     has_body = False
-    for line in lines:
-        if has_sections:
+    for line, quote in zip(lines, quotes, strict=False):
+        if quote:
+            begins = False
+        elif has_sections:
             begins = bool(_INI_SECTION.match(line))
         else:
             begins = bool(line.strip()) and _indent(line) <= left and not _CLOSING.match(line)
@@ -132,6 +139,13 @@ def _units(lines: Sequence[str]) -> Iterator[list[str]]:
         has_body = has_body or (bool(line.strip()) and not _LEADING.match(line))
     if unit:
         yield unit
+
+
+def _quote_behind(line: str, quote: str) -> str:
+    """The marks of the text of several lines that a line leaves open; empty where it leaves none."""
+    for mark in _QUOTES.findall(line.partition("#")[0] if not quote else line):
+        quote = "" if mark == quote else quote or mark
+    return quote
 
 
 def _members(unit: Sequence[str]) -> tuple[list[str], list[str]] | None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from services.ingest.reading.decoding import decode
 from services.ingest.reading.models import Block, BlockKind, ParsedDocument
 from services.ingest.reading.parsers.plain import encoding_warnings, paragraphs
+from services.ingest.reading.parsers.table_values import with_shifted
 from services.ingest.reading.parsers.tables import table_rows
 from services.ingest.reading.parsers.titles import title_or_name
 from services.ingest.reading.source import Source
@@ -49,6 +50,7 @@ _NOTE = re.compile(r"\\footnote" + _ARGUMENT)
 _STYLED = re.compile(
     r"\\(?:text(?:bf|it|tt|sc|sf|rm|up|md|normal)|emph|underline|mbox|title|author|date|caption|url)\*?" + _ARGUMENT
 )
+_SHIFTED = re.compile(r"(\S*)\\text(super|sub)script" + _ARGUMENT)
 _NAMED = re.compile(r"\\(?:cite[tp]?|ref|eqref|autoref|cref)\*?" + _OPTION + _ARGUMENT)
 _ESCAPED = re.compile(r"\\([&%$#_{}])")
 _MAX_DEPTH = 8
@@ -130,5 +132,6 @@ def _words(text: str) -> str:
     text = _NOTE.sub(r" (\1)", _DROPPED.sub("", text))
     for _ in range(3):  # styles within styles
         text = _STYLED.sub(r"\1", text)
+    text = _SHIFTED.sub(lambda found: with_shifted([(found[1], 0), (found[3], 1 if found[2] == "super" else -1)]), text)
     text = _NAMED.sub(r"[\1]", text).replace("\\,", " ").replace("~", " ")
     return _ESCAPED.sub(r"\1", _ROW_END.sub("\n", text)).strip()
