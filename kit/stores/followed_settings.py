@@ -39,9 +39,13 @@ class FollowedSettings:
             await settings._apply(entry)
         return settings
 
-    async def put(self, key: str, value: bytes) -> None:
-        """Changes a setting for all processes, and returns when this one applies it. Harmless when repeated. Raises Unavailable."""
-        revision = await self._bucket.put(key, value)
+    async def put(self, key: str, value: bytes, *, instead_of: int | None = None) -> None:
+        """Changes a setting for all processes, and returns when this one applies it. Harmless when repeated. With `instead_of`, a
+        revision, only if the setting still has it. Raises Unavailable, and Aborted where it has another one."""
+        if instead_of is None:
+            revision = await self._bucket.put(key, value)
+        else:
+            revision = await self._bucket.update(key, value, instead_of)
         try:
             async with asyncio.timeout(deadline.bounded_timeout_s(_APPLIED_WITHIN_S)):
                 await self.wait_for(lambda: self._applied_revision >= revision)

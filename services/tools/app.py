@@ -97,7 +97,7 @@ async def run(settings: ToolsSettings) -> None:
             ),
         )
         box = Toolbox(source, calls, turns)
-        admin = ServerAdmin(remote, records, guard, _now)
+        admin = ServerAdmin(remote, records, guard, login_client, _now)
         service.add_servicer(
             tools_pb2_grpc.add_ToolsServiceServicer_to_server,
             ToolsServicer(box, admin, ServerLogins(admin, records, login_client, _now)),

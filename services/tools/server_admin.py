@@ -8,9 +8,11 @@ from datetime import datetime
 from pydantic import SecretStr
 
 from kit.access.principal import Principal
+from kit.access.sealing import CannotOpen
 from kit.errors import FailedPrecondition, InvalidArgument, NotFound
 from kit.network.egress import EgressGuard
 from kit.network.hosts import is_loopback_name
+from services.tools.sources.logins import LoginClient
 from services.tools.sources.remote import ListedServer, RemoteTools
 from services.tools.sources.remote_records import Approval, ServerRecord, ServerRecords
 
@@ -51,8 +53,14 @@ class ServerAdmin:
     """The decisions of a tenant's administrators."""
 
     def __init__(
-        self, remote: RemoteTools, records: ServerRecords, guard: EgressGuard, now: Callable[[], datetime]
+        self,
+        remote: RemoteTools,
+        records: ServerRecords,
+        guard: EgressGuard,
+        login_client: LoginClient,
+        now: Callable[[], datetime],
     ) -> None:
+        self._login_client = login_client
         self._remote = remote
         self._records = records
         self._guard = guard
@@ -86,16 +94,16 @@ class ServerAdmin:
         record = there if there.url == url else ServerRecord(url)
         if secrets is not None:
             record = replace(record, headers=secrets, sealed="")
+        if record.url != there.url:
+            await self.forget_login(caller, name)
         if record != there:
             await self._records.put(caller.tenant_id, name, record)
-        if record.url != there.url:
-            await self._forget_logins(caller, name)
         return await self._listed(caller, name)
 
     async def delete(self, caller: Principal, name: str) -> None:
         """Removes a server with its approvals. Harmless when repeated."""
         self._require_own(name)
-        await self._forget_logins(caller, name)
+        await self.forget_login(caller, name)
         if name in self._records.of(caller.tenant_id):
             await self._records.put(caller.tenant_id, name, None)
 
@@ -125,9 +133,18 @@ class ServerAdmin:
         """A server as it is now. Raises NotFound."""
         return await self._listed(caller, name)
 
-    async def _forget_logins(self, caller: Principal, name: str) -> None:
+    async def forget_login(self, caller: Principal, name: str) -> None:
+        """Forgets the login at a server, and one that waits; the authorization server is told, where it can be. Harmless when
+        repeated."""
+        url = self._records.of(caller.tenant_id).get(name, ServerRecord()).url
+        try:
+            login = self._records.login(caller.tenant_id, name)
+        except CannotOpen:
+            login = None
         for is_waiting in (True, False):
             await self._records.put_login(caller.tenant_id, name, None, is_waiting=is_waiting)
+        if login is not None:
+            await self._login_client.revoke(url, login)
 
     async def _listed(self, caller: Principal, name: str, *, again: bool = True) -> ListedServer:
         found = await self._remote.servers(caller.tenant_id, again=name if again else "")

@@ -62,10 +62,9 @@ class ServerLogins:
         return await self._admin.listed(caller, name)
 
     async def end(self, caller: Principal, name: str) -> None:
-        """Forgets the login. Harmless when repeated. Raises NotFound."""
+        """Forgets the login, and has its tokens revoked. Harmless when repeated. Raises NotFound."""
         self._admin.own_url(caller, name)
-        for is_waiting in (True, False):
-            await self._records.put_login(caller.tenant_id, name, None, is_waiting=is_waiting)
+        await self._admin.forget_login(caller, name)
 
 
 def _refuse(name: str, why: str) -> NoReturn:

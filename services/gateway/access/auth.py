@@ -28,7 +28,7 @@ from services.gateway.errors import TooManyWrongKeys
 from services.gateway.metrics import REFUSED_CALLERS
 from services.gateway.serving.allowance import Allowance
 from services.gateway.serving.lobby import origin_of
-from services.gateway.serving.requests import is_request, refuse
+from services.gateway.serving.requests import base_url, is_request, refuse
 
 if TYPE_CHECKING:
     from services.gateway.access.oidc.sessions import Session
@@ -273,8 +273,7 @@ def _challenged(scope: Scope, send: Send, public_url: str) -> Send:
     """`send` that tells a client of MCP where it learns how to get in (RFC 9728, section 5.1)."""
     if scope["path"] != MCP_PATH:
         return send
-    base = public_url or f"{scope.get('scheme', 'http')}://{Headers(scope=scope).get('host', 'localhost')}"
-    metadata = f"{base}/.well-known/oauth-protected-resource/mcp"
+    metadata = f"{base_url(scope, public_url)}/.well-known/oauth-protected-resource/mcp"
 
     async def challenging(message: Message) -> None:
         if message["type"] == "http.response.start" and message["status"] == 401:

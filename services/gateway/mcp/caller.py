@@ -10,6 +10,7 @@ from starlette.requests import Request
 
 from services.gateway.mcp.own_api import OwnApi, Refused
 from services.gateway.models import Json
+from services.gateway.serving.requests import base_url
 
 _at_hand: ContextVar[Request | None] = ContextVar("mcp_request", default=None)
 COLLECTIONS_MAX = 64
@@ -69,7 +70,7 @@ class CallersApi:
 
     def base_url(self, client: Request) -> str:
         """Where the client reaches the gateway."""
-        return self._public_url or f"{client.url.scheme}://{client.headers.get('host', 'localhost')}"
+        return base_url(client.scope, self._public_url)
 
     def passage_url(self, client: Request, chunk_id: str | None) -> str:
         """Address of a passage, for a citation."""

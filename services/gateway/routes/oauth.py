@@ -6,14 +6,9 @@ from kit.access.principal import SCOPES
 from services.gateway.access.keys import Keys
 from services.gateway.backends import Services
 from services.gateway.models import Json
-from services.gateway.settings import GatewaySettings
+from services.gateway.serving.requests import base_url
 
 router = APIRouter(prefix="/.well-known/oauth-protected-resource", include_in_schema=False)
-
-
-def base_url(request: Request, settings: GatewaySettings) -> str:
-    """Where the client reaches the gateway."""
-    return settings.public_url or f"{request.url.scheme}://{request.headers.get('host', 'localhost')}"
 
 
 @router.get("")
@@ -24,7 +19,7 @@ async def protected_resource(request: Request, services: Services) -> Json:
     keys: Keys | None = request.app.state.api_keys
     issuers = keys.issuers.issuers if keys and keys.issuers else []
     return {
-        "resource": f"{base_url(request, settings)}/mcp",
+        "resource": f"{base_url(request.scope, settings.public_url)}/mcp",
         "resource_name": "Groundwork",
         "authorization_servers": list(settings.mcp_authorization_servers) or issuers,
         "bearer_methods_supported": ["header"],

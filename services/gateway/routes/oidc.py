@@ -15,7 +15,7 @@ from services.gateway.access.oidc.login import CALLBACK, Leaving
 from services.gateway.backends import Services
 from services.gateway.errors import RouteNotFound, ValidationFailed
 from services.gateway.problems import http_status
-from services.gateway.routes.oauth import base_url
+from services.gateway.serving.requests import base_url
 
 router = APIRouter(prefix="/oidc", include_in_schema=False)
 _LEAVING_COOKIE = "__Host-groundwork-login"
@@ -33,7 +33,7 @@ async def _door(request: Request) -> IssuerDoor:
 
 async def _base(request: Request, services: Services) -> str:
     """Where browsers reach this gateway."""
-    return base_url(request, services.settings)
+    return base_url(request.scope, services.settings.public_url)
 
 
 Door = Annotated[IssuerDoor, Depends(_door)]

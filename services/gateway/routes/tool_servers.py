@@ -7,7 +7,6 @@ from services.gateway.access.scopes import NEEDS_ADMIN
 from services.gateway.backends import Services
 from services.gateway.encoding import encode
 from services.gateway.routes.console import CALLBACK_PATH
-from services.gateway.routes.oauth import base_url
 from services.gateway.schemas.fields import ServerToolPath, ToolServerPath
 from services.gateway.schemas.problem import problems
 from services.gateway.schemas.tool_servers import (
@@ -19,6 +18,7 @@ from services.gateway.schemas.tool_servers import (
     ToolServerList,
     ToolServerLoginAnswer,
 )
+from services.gateway.serving.requests import base_url
 
 router = APIRouter(prefix="/v1/tool-servers", tags=["tools"], dependencies=[NEEDS_ADMIN])
 _TIMEOUT_S = 30.0
@@ -53,7 +53,7 @@ async def begin_tool_server_login(
 ) -> BegunLogin:
     """Begins a login at an MCP server of your tenant that wants one (OAuth): open `authorization_url` in a browser. At the end the
     browser comes to a page of this gateway, which finishes the login with your key, or to an address of your own program."""
-    callback = f"{base_url(request, services.settings)}{CALLBACK_PATH}"
+    callback = f"{base_url(request.scope, services.settings.public_url)}{CALLBACK_PATH}"
     asked = pb.BeginLoginRequest(
         name=server,
         redirect_uri=login.redirect_uri or callback,

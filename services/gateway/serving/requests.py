@@ -1,5 +1,6 @@
 """What an ASGI scope is to the layers around the routes. A WebSocket is opened by a request, and passes the same checks."""
 
+from starlette.datastructures import Headers
 from starlette.types import Receive, Scope, Send
 
 from kit.errors import GroundworkError
@@ -23,6 +24,11 @@ def method_of(scope: Scope) -> str:
     """The request's method. A WebSocket has one of its own, which is not safe: it may change anything once it is open."""
     method: str = scope.get("method", _WEBSOCKET)
     return method
+
+
+def base_url(scope: Scope, public_url: str) -> str:
+    """Where clients reach the gateway: under its public address, or without one under the name that the request has."""
+    return public_url or f"{scope.get('scheme', 'http')}://{Headers(scope=scope).get('host', 'localhost')}"
 
 
 async def refuse(error: GroundworkError, scope: Scope, receive: Receive, send: Send) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 from urllib.parse import urlencode, urljoin
 
 import httpx2
+import structlog
 from mcp.client.auth import OAuthClientProvider, OAuthFlowError
 from mcp.client.auth.oauth2 import PKCEParameters, TokenStorage
 from mcp.client.auth.utils import validate_authorization_response_iss
@@ -25,6 +26,7 @@ from mcp.shared.auth import (
 from mcp_types.version import LATEST_HANDSHAKE_VERSION
 from pydantic import AnyUrl
 
+from kit.errors import GroundworkError
 from kit.network.egress import EgressGuard, place_of
 from kit.network.hosts import is_loopback_name
 from services.tools.adapters.mcp_transports import guarded_client
@@ -32,6 +34,7 @@ from services.tools.calling.bounds import shortened
 from services.tools.errors import ServiceUnavailable
 from services.tools.sources.logins import AskedLogin, Login, LoginRefused, WaitingLogin
 
+_log = structlog.get_logger()
 _TIMEOUT_S = 20.0
 _TOLD_CHARACTERS_MAX = 300
 _OVER = (400, 401, 403)
@@ -92,6 +95,24 @@ class McpLoginClient:
             if not await provider._handle_refresh_response(response):
                 raise LoginRefused(f"the authorization server refuses to renew the login ({response.status_code})")
         return self._with_tokens(login, provider)
+
+    async def revoke(self, url: str, login: Login) -> None:
+        provider = _restored(url, login)
+        found, client = provider.context.oauth_metadata, provider.context.client_info
+        if not (found and found.revocation_endpoint and client):
+            return
+        endpoint = str(found.revocation_endpoint)
+        for kind in ("refresh_token", "access_token"):
+            if token := login.tokens.get(kind):
+                form = {"token": token, "token_type_hint": kind, "client_id": client.client_id or ""}
+                try:
+                    with _refusals(token):
+                        _require_private(endpoint)
+                        data, headers = provider.context.prepare_token_auth(form, {})
+                        response = await self._send(httpx2.Request("POST", endpoint, data=data, headers=headers))
+                        response.raise_for_status()
+                except GroundworkError as error:
+                    _log.warning("mcp_token_not_revoked", token=kind, error=error.message)
 
     def _with_tokens(self, login: Login, provider: OAuthClientProvider) -> Login:
         tokens = provider.context.current_tokens

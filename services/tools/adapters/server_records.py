@@ -12,6 +12,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 import structlog
@@ -75,6 +76,22 @@ class KeyValueServerRecords:
             return
         sealed = self._required_sealer().seal(_encode_login(login), _place(key, self._url(key)))
         await self.settings.put(key, _encode_sealed_login(sealed))
+
+    async def replace_login(self, tenant_id: str, server: str, known: Login, login: Login) -> bool:
+        key = _login_key(tenant_id, server)
+        sealed = self._required_sealer().seal(_encode_login(login), _place(key, self._url(key)))
+        while self.login(tenant_id, server) == known:
+            revision = self._stored[key].revision
+            try:
+                await self.settings.put(key, _encode_sealed_login(sealed), instead_of=revision)
+            except Aborted:  # perhaps it was sealed anew, and is the same
+                await self.settings.wait_for(partial(self._is_another, key, revision))
+            else:
+                return True
+        return False
+
+    def _is_another(self, key: str, revision: int) -> bool:
+        return self._stored[key].revision != revision
 
     async def changed_login(self, tenant_id: str, server: str, known: Login, *, timeout_s: float) -> Login | None:
         try:
@@ -161,7 +178,7 @@ def _place(key: str, url: str) -> str:
     return f"{SERVERS.name}/{key}/{url}"
 
 
-def _login_key(tenant_id: str, server: str, *, is_waiting: bool) -> str:
+def _login_key(tenant_id: str, server: str, *, is_waiting: bool = False) -> str:
     return f"{tenant_id}.{server}.{_WAITING if is_waiting else _LOGIN}"
 
 
@@ -207,6 +224,7 @@ def _decode_login(opened: bytes) -> Login:
         resource=data["resource"],
         tokens=data["tokens"],
         expires_at_s=data["expires_at_s"],
+        renewing_until_s=data.get("renewing_until_s", 0.0),
         waiting=waits
         and WaitingLogin(waits["state"], waits["verifier"], waits["subject"], datetime.fromisoformat(waits["until"])),
     )

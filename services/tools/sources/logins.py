@@ -59,6 +59,8 @@ class Login:
     """Empty until the person has logged in."""
     expires_at_s: float = 0.0
     """Of the access token, since 1970; 0: not known."""
+    renewing_until_s: float = 0.0
+    """Until when one process renews the tokens and the others wait, since 1970; 0: none does."""
     waiting: WaitingLogin | None = None
 
 
@@ -75,4 +77,8 @@ class LoginClient(Protocol):
 
     async def refresh(self, url: str, login: Login) -> Login:
         """The login with other tokens. Raises LoginRefused when it is over, and ServiceUnavailable when nobody answers."""
+        ...
+
+    async def revoke(self, url: str, login: Login) -> None:
+        """Tells the authorization server that the tokens are not used any more (RFC 7009), where it wants to know."""
         ...

@@ -54,6 +54,11 @@ class ServerRecords(Protocol):
         """Keeps a login, or removes it, and returns when this process knows. Raises Unavailable, NoSealingKey."""
         ...
 
+    async def replace_login(self, tenant_id: str, server: str, known: Login, login: Login) -> bool:
+        """Keeps `login` in the place of `known`, and returns when this process knows. False where the login is another by now.
+        Raises Unavailable, CannotOpen."""
+        ...
+
     async def changed_login(self, tenant_id: str, server: str, known: Login, *, timeout_s: float) -> Login | None:
         """The login as another process has kept it since `known`; None when none does so in time. Raises CannotOpen."""
         ...

@@ -1,12 +1,12 @@
-"""Access tokens of logins at MCP servers, renewed once for all calls of this process."""
+"""Access tokens of logins at MCP servers, renewed by one process for all: the token that renews is good once."""
 
 import asyncio
-from collections import defaultdict
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 import structlog
 
@@ -19,7 +19,10 @@ from services.tools.sources.remote_records import ServerRecords
 _log = structlog.get_logger()
 _MARGIN_S = 30.0
 """A token is renewed this long before it ends: a call takes some seconds."""
-_OTHERS_TAKE_S = 2.0
+_RENEWAL_TAKES_S = 25.0
+"""After it another process renews: the one that began has died."""
+Key: TypeAlias = tuple[str, str]
+"""Tenant and server."""
 
 
 @dataclass(frozen=True)
@@ -39,47 +42,84 @@ class Tokens:
         self._records = records
         self._client = client
         self._now = now
-        self._turns: defaultdict[tuple[str, str], asyncio.Lock] = defaultdict(asyncio.Lock)
-        self._refused: dict[tuple[str, str], str] = {}
+        self._renewing: dict[Key, asyncio.Task[Login | None]] = {}
+        self._refused: dict[Key, str] = {}
 
     def of(self, tenant_id: str, server: str, url: str) -> Access:
         """Those of one server, at an address."""
         key = (tenant_id, server)
         return Access(partial(self._token, key, url), partial(self._refused.__setitem__, key))
 
-    async def _token(self, key: tuple[str, str], url: str) -> str:
-        async with self._turns[key]:
-            try:
-                login = self._records.login(*key)
-                if login is None:
-                    return ""
-                return str((await self._fresh(key, url, login)).tokens["access_token"])
-            except CannotOpen as error:
-                raise ServiceUnavailable(
-                    "the login there cannot be read any more, since the key of this installation was changed; "
-                    f"log in again: `groundwork tool-servers login {key[1]}`"
-                ) from error
-
-    async def _fresh(self, key: tuple[str, str], url: str, login: Login) -> Login:
-        if not self._is_over(key, login):
-            return login
+    async def _token(self, key: Key, url: str) -> str:
         try:
-            fresh = await self._client.refresh(url, login)
+            login = self._records.login(*key)
+            if login is not None and self._is_over(key, login):
+                login = await self._renewed(key, url)
+        except CannotOpen as error:
+            raise ServiceUnavailable(
+                "the login there cannot be read any more, since the key of this installation was changed; "
+                f"log in again: `groundwork tool-servers login {key[1]}`"
+            ) from error
+        return str(login.tokens["access_token"]) if login else ""
+
+    async def _renewed(self, key: Key, url: str) -> Login | None:
+        """The login with tokens that are good; None where it was ended meanwhile. A renewal goes on when the call that wanted it is
+        cut off: the token that renews is good once."""
+        if key not in self._renewing:
+            task = self._renewing[key] = asyncio.create_task(self._renew(key, url))
+            task.add_done_callback(partial(self._end_renewal, key))
+        return await asyncio.shield(self._renewing[key])
+
+    def _end_renewal(self, key: Key, task: asyncio.Task[Login | None]) -> None:
+        self._renewing.pop(key)
+        if not task.cancelled():
+            task.exception()  # raised in the calls that wait, if any still do
+
+    async def _renew(self, key: Key, url: str) -> Login | None:
+        """Renews the tokens, or waits for the process that has begun to."""
+        while (login := self._records.login(*key)) is not None and self._is_over(key, login):
+            now_s = self._now().timestamp()
+            if login.renewing_until_s > now_s:
+                await self._records.changed_login(*key, login, timeout_s=login.renewing_until_s - now_s)
+                if self._records.login(*key) != login:
+                    continue
+            claimed = replace(login, renewing_until_s=self._now().timestamp() + _RENEWAL_TAKES_S)
+            try:
+                if await self._records.replace_login(*key, login, claimed):
+                    return await self._fetch(key, url, claimed)
+            except Unavailable as error:
+                raise ServiceUnavailable("the login there cannot be renewed now; try again in a minute") from error
+        return login
+
+    async def _fetch(self, key: Key, url: str, claimed: Login) -> Login | None:
+        try:
+            fresh = replace(await self._client.refresh(url, claimed), renewing_until_s=0.0)
         except LoginRefused as error:
-            # Another process may have renewed it with the same refresh token, which is good once.
-            other = await self._records.changed_login(*key, login, timeout_s=_OTHERS_TAKE_S)
-            if other is not None:
+            if (other := self._records.login(*key)) != claimed:  # somebody has logged out, or logged in again
                 return other
+            await self._let_others(key, claimed)
             raise ServiceUnavailable(
                 f"the login there is over ({error.message}); log in again: `groundwork tool-servers login {key[1]}`"
             ) from error
+        except ServiceUnavailable:
+            await self._let_others(key, claimed)
+            raise
         try:
-            await self._records.put_login(*key, fresh)
+            is_kept = await self._records.replace_login(*key, claimed, fresh)
         except Unavailable as error:
             _log.error("mcp_login_not_kept", server=key[1], error=error.message)
-        return fresh
+            return fresh
+        if is_kept:
+            return fresh
+        await self._client.revoke(url, fresh)
+        return self._records.login(*key)
 
-    def _is_over(self, key: tuple[str, str], login: Login) -> bool:
+    async def _let_others(self, key: Key, claimed: Login) -> None:
+        """Ends a renewal that has failed: nobody needs to wait for it."""
+        with suppress(Unavailable):
+            await self._records.replace_login(*key, claimed, replace(claimed, renewing_until_s=0.0))
+
+    def _is_over(self, key: Key, login: Login) -> bool:
         if self._refused.get(key) == login.tokens["access_token"]:
             return True
         return bool(login.expires_at_s) and self._now().timestamp() > login.expires_at_s - _MARGIN_S

@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
+from functools import partial
 
 from google.protobuf.message import Message
 from groundwork.orchestrator.v1 import orchestrator_pb2, record_pb2, state_pb2
@@ -73,6 +74,7 @@ from services.tools.adapters import call_store, server_records
 from services.tools.models import ToolOutcome
 from services.tools.ports import NotedCall
 from services.tools.sources import remote_records
+from services.tools.sources.logins import Login, WaitingLogin
 from tests.contract.released.filling import filled
 
 AT = datetime(2026, 11, 23, 12, 30, 15, 250_000, UTC)
@@ -305,6 +307,22 @@ def _tools() -> Iterator[Kind]:
         ),
         _server_again,
     )
+    waiting = WaitingLogin("crm.s1", "v1", "ann", AT)
+    login = Login(
+        "http://127.0.0.1:4711/callback", "crm", {"client_id": "c1"}, {"issuer": "https://as.example.com"}, {}
+    )
+    tokens = {"access_token": "a1", "refresh_token": "r1"}
+    for name, each in (
+        ("waiting", replace(login, waiting=waiting)),
+        ("login", replace(login, tokens=tokens, expires_at_s=1.5, renewing_until_s=2.5)),
+    ):
+        # What is sealed in the record, which is read like a server's without an address.
+        yield Kind(
+            tools.SERVERS,
+            partial(server_records._encode_login, each),
+            lambda data: server_records._encode_login(server_records._decode_login(data)),
+            name=name,
+        )
 
 
 def _orchestrator() -> Iterator[Kind]:

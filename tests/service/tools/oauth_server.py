@@ -37,6 +37,12 @@ class Protected:
     renewable: set[str] = field(default_factory=set)
     asked: list[dict[str, str]] = field(default_factory=list)
     """Forms that came to the token endpoint."""
+    revoked: list[str] = field(default_factory=list)
+    may_answer: asyncio.Event = field(default_factory=asyncio.Event)
+    """The token endpoint waits for it."""
+
+    def __post_init__(self) -> None:
+        self.may_answer.set()
 
     @property
     def issuer(self) -> str:
@@ -67,6 +73,7 @@ class Protected:
                 "authorization_endpoint": f"{self.issuer}/authorize",
                 "token_endpoint": f"{self.issuer}/token",
                 "registration_endpoint": f"{self.issuer}/register",
+                "revocation_endpoint": f"{self.issuer}/revoke",
                 "response_types_supported": ["code"],
                 "code_challenge_methods_supported": ["S256"],
                 "token_endpoint_auth_methods_supported": ["client_secret_post", "none"],
@@ -88,8 +95,17 @@ class Protected:
         access, renewing = secrets.token_urlsafe(24), secrets.token_urlsafe(24)
         self.access.add(access)
         self.renewable.add(renewing)
+        await self.may_answer.wait()
         told = {"access_token": access, "token_type": "Bearer", "expires_in": self.lasts_s, "refresh_token": renewing}
         return JSONResponse(told)
+
+    async def revoke(self, request: Request) -> Response:
+        form = {name: values[0] for name, values in parse_qs((await request.body()).decode()).items()}
+        assert form["client_id"] in self.registered
+        self.revoked.append(form["token"])
+        for tokens in (self.access, self.renewable):
+            tokens.discard(form["token"])
+        return Response()
 
     def _is_granted(self, form: dict[str, str]) -> bool:
         if form["grant_type"] == "refresh_token":
@@ -134,6 +150,7 @@ async def protected() -> AsyncIterator[Protected]:
             Route("/.well-known/oauth-authorization-server", servers.metadata),
             Route("/register", servers.register, methods=["POST"]),
             Route("/token", servers.token, methods=["POST"]),
+            Route("/revoke", servers.revoke, methods=["POST"]),
             Mount("/", servers.guarding(inner)),
         ]
     )

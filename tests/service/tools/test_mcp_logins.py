@@ -6,7 +6,7 @@ import json
 import shutil
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -52,6 +52,7 @@ class Process:
     admin: ServerAdmin
     logins: ServerLogins
     clock: "Clock"
+    tokens: Tokens
 
     async def log_in(self, servers: Protected, **asked: Any) -> Any:
         """Ann logs in at the server `crm`, which is added first."""
@@ -111,9 +112,9 @@ def process(jetstream: Nats, key: Path) -> Start:
             return McpServer(name, McpServerSettings(url=record.url), guard, pool, access)
 
         remote = RemoteTools({}, records, connect)
-        admin = ServerAdmin(remote, records, guard, clock.now)
+        admin = ServerAdmin(remote, records, guard, client, clock.now)
         try:
-            yield Process(records, remote, admin, ServerLogins(admin, records, client, clock.now), clock)
+            yield Process(records, remote, admin, ServerLogins(admin, records, client, clock.now), clock, tokens)
         finally:
             await pool.close()
             following.cancel()
@@ -129,7 +130,7 @@ async def test_person_logs_in_and_tools_are_called_with_the_token(process: Start
             listed = await acme.log_in(servers)
             assert (listed.is_logged_in, listed.error, len(listed.tools)) == (True, "", 1)
             told = await acme.find()
-        (token,) = servers.access
+        (token,), (renewing,) = servers.access, servers.renewable
         assert told == "found Ada; tokens: [hidden]"
         assert token not in repr((logs, listed, acme.records.login("acme", "crm")))
         kept = await KeyValue.open(jetstream, SERVERS.name)
@@ -137,6 +138,7 @@ async def test_person_logs_in_and_tools_are_called_with_the_token(process: Start
             assert token.encode() not in (entry.value or b"")
         await acme.logins.end(ANN, "crm")
         assert not (await acme.remote.servers("acme", again="crm"))[0].is_logged_in
+        assert servers.revoked == [renewing, token]
 
 
 async def test_client_that_was_registered_by_hand_shows_its_secret(process: Start) -> None:
@@ -158,9 +160,49 @@ async def test_token_is_renewed_once_when_it_ends_also_beside_another_process(pr
         assert [form["grant_type"] for form in servers.asked] == ["authorization_code", "refresh_token"]
         for each in (acme, other):
             each.clock.by = timedelta(hours=2) * 2
-        first, second = await asyncio.gather(acme.find(), other.find())
-        assert first.startswith("found Ada")
-        assert second.startswith("found Ada")
+        both = await asyncio.gather(acme.find(), other.find())
+        assert all(each.startswith("found Ada") for each in both)
+        assert len(servers.asked) == 3, "one of the two has renewed it"
+
+
+async def test_renewal_goes_on_when_its_call_is_cut_off_and_its_tokens_are_revoked_after_a_logout(
+    process: Start,
+) -> None:
+    async with protected() as servers, process() as acme:
+        await acme.log_in(servers)
+        acme.clock.by = timedelta(hours=2)
+        servers.may_answer.clear()
+        for log_out in (False, True):
+            call = asyncio.create_task(acme.find())
+            while len(servers.asked) < 2 + log_out:
+                await asyncio.sleep(0.01)
+            call.cancel()
+            if log_out:
+                await acme.logins.end(ANN, "crm")
+                assert len(servers.revoked) == 2
+            (renewal,) = acme.tokens._renewing.values()
+            servers.may_answer.set()
+            renewed = await renewal
+            if log_out:
+                assert renewed is None
+                assert len(servers.revoked) == 4
+                assert not servers.renewable
+                break
+            assert (await acme.find()).startswith("found Ada")
+            acme.clock.by *= 2
+            servers.may_answer.clear()
+
+
+async def test_another_process_renews_where_the_one_that_began_has_died(process: Start) -> None:
+    async with protected() as servers, process() as acme:
+        await acme.log_in(servers)
+        acme.clock.by = timedelta(hours=2)
+        login = acme.records.login("acme", "crm")
+        assert login is not None
+        until_s = acme.clock.now().timestamp() + 0.2
+        assert await acme.records.replace_login("acme", "crm", login, replace(login, renewing_until_s=until_s))
+        assert (await acme.find()).startswith("found Ada")
+        assert acme.clock.now().timestamp() > until_s
 
 
 async def test_login_that_is_over_says_how_to_log_in_again(process: Start) -> None:

@@ -20,6 +20,7 @@ from kit.breaker import CircuitBreaker
 from kit.errors import InvalidArgument
 from kit.jetstream import KeyValue, Nats
 from kit.network.egress import AddressRefused, EgressGuard
+from services.tools.adapters.mcp_logins import McpLoginClient
 from services.tools.adapters.mcp_servers import McpServer
 from services.tools.adapters.mcp_sessions import SessionPool
 from services.tools.adapters.server_records import KeyValueServerRecords
@@ -45,6 +46,8 @@ from services.tools.sources.remote_tools import RemotePolicy, RemoteServer, Remo
 from services.tools.state import SERVERS
 
 CALLER = Caller("acme", "ann")
+UNASKED = McpLoginClient(EgressGuard(), lambda: datetime.now(UTC))
+"""Nobody logs in here."""
 SECRET = "token-0123456789"
 HOSTILE = """
 import json, os, sys, time
@@ -122,6 +125,9 @@ class Records:
 
     async def put_login(self, tenant_id: str, server: str, login: Login | None, *, is_waiting: bool = False) -> None:
         assert login is None
+
+    async def replace_login(self, tenant_id: str, server: str, known: Login, login: Login) -> bool:
+        raise NotImplementedError
 
     async def changed_login(self, tenant_id: str, server: str, known: Login, *, timeout_s: float) -> Login | None:
         raise NotImplementedError
@@ -444,7 +450,7 @@ async def test_tenant_adds_a_server_and_approves_what_it_has_read() -> None:
     records, theirs, ann = Records(), Theirs(), Principal("acme", "ann")
     guard = EgressGuard(look_up=_found)
     remote = remote_tools({}, records, theirs)
-    admin = ServerAdmin(remote, records, guard, lambda: datetime(2026, 11, 27, tzinfo=UTC))
+    admin = ServerAdmin(remote, records, guard, UNASKED, lambda: datetime(2026, 11, 27, tzinfo=UTC))
     with pytest.raises(AddressRefused):
         await admin.put(ann, "crm", "http://inside.example/mcp")
     (tool,) = (await admin.put(ann, "crm", "https://crm.example/mcp")).tools
@@ -470,7 +476,9 @@ async def test_headers_go_to_their_own_address_alone_and_stay_until_they_are_cha
         return Theirs()
 
     remote = RemoteTools({}, records, connect)
-    admin = ServerAdmin(remote, records, EgressGuard(look_up=_found), lambda: datetime(2026, 11, 27, tzinfo=UTC))
+    admin = ServerAdmin(
+        remote, records, EgressGuard(look_up=_found), UNASKED, lambda: datetime(2026, 11, 27, tzinfo=UTC)
+    )
     secret = {"Authorization": f"Bearer {SECRET}"}
     listed = await admin.put(ann, "crm", "https://crm.example/mcp", secret)
     assert (list(listed.headers), sent) == (["Authorization"], [("https://crm.example/mcp", secret)])
@@ -496,7 +504,7 @@ async def test_headers_go_to_their_own_address_alone_and_stay_until_they_are_cha
 async def test_headers_that_cannot_be_sent_are_refused_and_not_repeated(url: str, headers: dict[str, str]) -> None:
     records = Records()
     admin = ServerAdmin(
-        remote_tools({}, records, Theirs()), records, EgressGuard(look_up=_found), lambda: datetime.now(UTC)
+        remote_tools({}, records, Theirs()), records, EgressGuard(look_up=_found), UNASKED, lambda: datetime.now(UTC)
     )
     with pytest.raises(InvalidArgument) as refused:
         await admin.put(Principal("acme", "ann"), "crm", url, headers)
@@ -536,7 +544,9 @@ async def test_headers_are_stored_sealed_and_read_by_who_has_the_key(jetstream: 
 async def test_operators_server_is_changed_by_no_tenant() -> None:
     records, ann = Records(), Principal("acme", "ann")
     remote = remote_tools({"time": (Theirs(), RemotePolicy())}, records)
-    admin = ServerAdmin(remote, records, EgressGuard(look_up=_found), lambda: datetime(2026, 11, 27, tzinfo=UTC))
+    admin = ServerAdmin(
+        remote, records, EgressGuard(look_up=_found), UNASKED, lambda: datetime(2026, 11, 27, tzinfo=UTC)
+    )
     for change in (admin.put(ann, "time", "https://evil.example/mcp"), admin.delete(ann, "time")):
         with pytest.raises(ServerNotYours):
             await change
@@ -562,7 +572,9 @@ async def test_operators_word_that_a_tool_only_reads_holds_where_a_tenant_approv
 ) -> None:
     records, ann = Records(), Principal("acme", "ann")
     remote = remote_tools({"time": (Theirs(), policy)}, records)
-    admin = ServerAdmin(remote, records, EgressGuard(look_up=_found), lambda: datetime(2026, 11, 27, tzinfo=UTC))
+    admin = ServerAdmin(
+        remote, records, EgressGuard(look_up=_found), UNASKED, lambda: datetime(2026, 11, 27, tzinfo=UTC)
+    )
     (listed,) = (await admin.servers(ann))[0].tools
     assert listed.reads_only == reads
     await admin.approve(ann, "time", "find", listed.remote.digest, reads_only=False)
