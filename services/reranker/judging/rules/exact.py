@@ -81,9 +81,7 @@ def _plain(number: str) -> str:
 
 def names_a_time(word: Word) -> bool:
     """Whether a word is the name of a month or a weekday."""
-    return any(
-        word.lower in words for field in ("months", "weekdays") for words in _names(field, word.language).values()
-    )
+    return word.lower in _all_names(word.language)
 
 
 def _times(field: str, text: str, words: Sequence[Word]) -> frozenset[int]:
@@ -117,3 +115,9 @@ def _names(field: str, language: str) -> Mapping[int, frozenset[str]]:
         place: frozenset(name for code in known for name in LANGUAGES[code].time[field][place])
         for place in range(len(LANGUAGES["en"].time[field]))
     }
+
+
+@cache
+def _all_names(language: str) -> frozenset[str]:
+    names = [own for field in ("months", "weekdays") for own in _names(field, language).values()]
+    return frozenset[str]().union(*names)

@@ -22,11 +22,11 @@ def names_swapped(pair: Pair) -> bool:
 
 def _names(pair: Pair) -> list[int]:
     """Names of the claim that the window has."""
-    known = {j for j, word in enumerate(pair.passage) if _is_named(pair, j) and not word.value}
     return [
         i
         for i, word in enumerate(pair.claim)
-        if not word.value and not word.is_stop and pair.place[i] in known and _is_same(pair, i)
+        if not word.value and not word.is_stop and _is_same(pair, i) and _is_named(pair, pair.place[i])
+        if not pair.passage[pair.place[i]].value
     ]
 
 
