@@ -62,6 +62,9 @@ class ClaimedAction:
     kind: str
     is_certain: bool
     """False: the sentence may as well tell of what a document says. Then it is an action only if no document carries it."""
+    is_of_document: bool = False
+    """Whether it cites a document and speaks of a thing alone ("The shop is closed on Sundays. [1]"): then it is an action only if the
+    run has an effect of that kind."""
 
 
 def claimed_action(sentence: str, *, is_cited: bool) -> ClaimedAction | None:
@@ -71,7 +74,7 @@ def claimed_action(sentence: str, *, is_cited: bool) -> ClaimedAction | None:
         if own.match(sentence):
             return ClaimedAction(kind, is_certain=not is_cited)
         if is_short and passive.match(sentence):
-            return ClaimedAction(kind, is_certain=False)
+            return ClaimedAction(kind, is_certain=False, is_of_document=is_cited and not _done().match(sentence))
     return ClaimedAction(ANY, is_certain=False) if _done().match(sentence) else None
 
 

@@ -148,7 +148,7 @@ class Checking:
             action = (
                 None if each.judgement.verdict.is_good else claimed_action(claim.text, is_cited=bool(claim.numbers))
             )
-            settled = each if action is None else self._compared_with_effects(action.kind)
+            settled = each if action is None or action.is_of_document else self._compared_with_effects(action.kind)
             judged[position] = self._known[_key(claim)] = settled
             await self._say(position, claim, settled)
         return {position: judged.get(position, JudgedPlace(_NOTHING, None)) for position in range(len(claims))}

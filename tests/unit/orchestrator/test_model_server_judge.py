@@ -9,7 +9,7 @@ from services.orchestrator.adapters.model_server import judgement_of
 from services.orchestrator.log.events import CheckedBy
 from services.orchestrator.verification.verdicts import Verdict
 
-BY = CheckedBy("alignment/3")
+BY = CheckedBy("alignment/4")
 
 
 @pytest.mark.parametrize(
@@ -18,6 +18,7 @@ BY = CheckedBy("alignment/3")
         ({"probability": 0.6}, 0.5, Verdict.SIMILAR_WORDING),
         ({"probability": 0.6}, 0.7, Verdict.NOT_FOUND),
         ({"probability": 0.1, "contradiction": 0.7, "partial": 0.2}, 0.5, Verdict.CONTRADICTED),
+        ({"probability": 0.1, "contradiction": 0.6, "partial": 0.2}, 0.5, Verdict.NOT_FOUND),
         ({"probability": 0.1, "contradiction": 0.2, "partial": 0.7}, 0.5, Verdict.NOT_FOUND),
         ({"probability": 0.4, "contradiction": 0.3, "partial": 0.3}, 0.5, Verdict.NOT_FOUND),
     ],
