@@ -27,6 +27,7 @@ from services.reranker.judging.features import ALIGNMENT, Alignment, network_fea
 from services.reranker.judging.network import logits
 from services.reranker.judging.reasons import REASONS, RULES_FILE, signals
 from services.reranker.judging.rules.table import RULES, rules_against
+from services.reranker.judging.rules.word_for_word import stands_word_for_word
 from services.reranker.judging.verdicts import networks
 from services.reranker.model_files import E5_SMALL_4BIT
 from services.reranker.settings import RerankerSettings
@@ -51,19 +52,22 @@ def main() -> int:
     reader = Reader(load(settings, E5_SMALL_4BIT), options.cache)
     cases = written_cases()
     reader.read_all([("", case.claim) for case in cases] + [(case.heading, case.passage) for case in cases])
-    fired, seen = _read(cases, reader)
-    made: dict[str, Any] = {"ceilings": ceilings(cases, fired)}
+    fired, seen, word_for_word = _read(cases, reader)
+    made: dict[str, Any] = {"ceilings": ceilings(cases, fired), "word_for_word": share_of_true(word_for_word)}
     made |= reasons(cases, seen)
     RULES_FILE.write_text(json.dumps(made, indent=1) + "\n", "utf-8")
     for rule in RULES:
         against = [case.is_true for case, names in zip(cases, fired, strict=True) if rule.name in names]
         sys.stdout.write(f"{rule.name}: against {against.count(0)} false and {against.count(1)} true claims\n")
+    sys.stdout.write(f"word for word: {word_for_word.count(0)} false and {word_for_word.count(1)} true claims\n")
     return 0
 
 
-def _read(cases: Sequence[Case], reader: Reader) -> tuple[list[list[str]], Float]:
-    """The rules against each case, and what the reasons are told by."""
+def _read(cases: Sequence[Case], reader: Reader) -> tuple[list[list[str]], Float, list[int]]:
+    """The rules against each case; what the reasons are told by; and of the cases that the passage says word for word, whether they
+    are true."""
     fired: list[list[str]] = []
+    word_for_word: list[int] = []
     seen: list[list[float]] = []
     for case in cases:
         alignment = Alignment(reader("", case.claim), reader(case.heading, case.passage))
@@ -71,7 +75,9 @@ def _read(cases: Sequence[Case], reader: Reader) -> tuple[list[list[str]], Float
         said = logits(unseen, alignment.comparison())
         fired.append([rule.name for rule in rules_against(alignment)])
         seen.append(signals(dict(zip(ALIGNMENT, alignment.features(), strict=True)), network_features(said)))
-    return fired, np.array(seen)
+        if stands_word_for_word(alignment):
+            word_for_word.append(case.is_true)
+    return fired, np.array(seen), word_for_word
 
 
 def ceilings(cases: Sequence[Case], fired: Sequence[Sequence[str]]) -> dict[str, float]:
@@ -79,9 +85,14 @@ def ceilings(cases: Sequence[Case], fired: Sequence[Sequence[str]]) -> dict[str,
     found: dict[str, float] = {}
     for rule in RULES:
         against = [case.is_true for case, names in zip(cases, fired, strict=True) if rule.name in names]
-        share = (sum(against) + 1) / (len(against) + 2)
-        found[rule.name] = round(share, 3) if share < _WRONG_RULE else 1.0
+        share = share_of_true(against)
+        found[rule.name] = share if share < _WRONG_RULE else 1.0
     return found
+
+
+def share_of_true(cases: Sequence[int]) -> float:
+    """Of some claims, as one true and one false claim more would leave it: of few claims not much is known."""
+    return round((sum(cases) + 1) / (len(cases) + 2), 3)
 
 
 def reasons(cases: Sequence[Case], seen: Float) -> dict[str, list[float]]:

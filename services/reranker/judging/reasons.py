@@ -22,6 +22,12 @@ def ceilings() -> Mapping[str, float]:
     return found
 
 
+def word_for_word() -> float:
+    """How often a claim is true that a passage says word for word."""
+    found: float = _fitted()["word_for_word"]
+    return found
+
+
 def signals(alignment: Mapping[str, float], network: Sequence[float]) -> list[float]:
     """What tells why a claim is false: what the networks say, and how its words are aligned."""
     return [*network, *(0.0 if math.isnan(alignment[name]) else alignment[name] for name in _SIGNALS)]

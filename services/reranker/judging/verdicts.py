@@ -1,5 +1,5 @@
 """From features to a verdict: the networks of judge.npz, the boosted trees and the calibration of judge.json, which
-scripts/judge/fit.py makes, behind exact rules, which only lower what those say."""
+scripts/judge/fit.py makes, behind exact rules, which only lower what those say. What a passage says word for word is carried."""
 
 import json
 import math
@@ -17,12 +17,13 @@ from services.reranker.judging.features import ALIGNMENT, FEATURES, compare
 from services.reranker.judging.forest import Forest
 from services.reranker.judging.network import Weights
 from services.reranker.judging.reading import ReadText
-from services.reranker.judging.reasons import ceilings, shares_of_false, signals
+from services.reranker.judging.reasons import ceilings, shares_of_false, signals, word_for_word
 from services.reranker.judging.rules.table import RULES, Rule, rules_against
+from services.reranker.judging.rules.word_for_word import stands_word_for_word
 
 MODEL_FILE = Path(__file__).with_name("judge.json")
 NETWORKS_FILE = Path(__file__).with_name("judge.npz")
-JUDGE = "alignment/3"
+JUDGE = "alignment/4"
 """Name of the judge in verdicts. It changes with the fitted model."""
 THRESHOLD = 0.5
 """Probability from which on a claim counts as carried."""
@@ -57,6 +58,8 @@ def judge(claim: ReadText, passage: ReadText, rules: Sequence[Rule] = RULES) -> 
     worth = ceilings()
     found = [rule for rule in rules_against(compared.alignment, rules) if worth[rule.name] < 1.0]
     probability = probability_of(compared.features)
+    if stands_word_for_word(compared.alignment):
+        probability = max(probability, word_for_word())
     ruled = min([probability, *(worth[rule.name] for rule in found)])
     by_name = dict(zip(FEATURES, compared.features, strict=True))
     contradiction, partial = shares_of_false(found, signals(by_name, compared.features[len(ALIGNMENT) :]))

@@ -12,6 +12,7 @@ from services.reranker.judging import reasons, small_words
 from services.reranker.judging.features import Alignment
 from services.reranker.judging.reading import ReadText, joined, read_text, with_vectors
 from services.reranker.judging.rules.table import RULES, rules_against, switched
+from services.reranker.judging.rules.word_for_word import stands_word_for_word
 from services.reranker.models import Float32
 from tests.unit.reranker.test_judging import pieces_of
 
@@ -145,3 +146,21 @@ def test_numbers_are_read_in_the_language_of_their_text(word: str, language: str
 )
 def test_language_of_a_short_claim_is_told(text: str, language: str) -> None:
     assert small_words.language_of(text) == language
+
+
+@pytest.mark.parametrize(
+    ("claim", "passage", "is_carried"),
+    [
+        ("Boris carries the crates.", "Boris carries the crates, and Anna signs.", True),
+        ("Anna signs the list.", "Boris carries the crates and Anna signs the list.", True),
+        ("The gate opens at 8.", "The hall is old. The gate opens at 8.", True),
+        ("Boris carries the crates.", "Nobody knows that Boris carries the crates.", False),
+        ("Boris carries the crates.", "Boris carries the crates unless it rains.", False),
+        ("Boris carries the crates.", "Boris carries the crates up the stairs.", False),
+        ("Boris carries the list.", "Boris carries the crates. Anna signs the list.", False),
+        ("Anna the crates.", "Boris and Anna. The crates.", False),
+        ("Boris carries.", "Boris carries.", False),
+    ],
+)
+def test_whole_clauses_that_nothing_beside_them_changes_are_carried(claim: str, passage: str, is_carried: bool) -> None:
+    assert stands_word_for_word(Alignment(read(claim), read(passage))) is is_carried
