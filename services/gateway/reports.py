@@ -39,9 +39,9 @@ _TABLES = {
     "Sources": ("No.", "Document", "Place", "Passage"),
 }
 _SHARES = {
-    "citation_recall": "claims that are carried by what they cite",
-    "citation_precision": "citations that help to carry a claim",
-    "citation_coverage": "claims that are carried by any passage",
+    "citation_recall": "claims that keep what they cite",
+    "citation_precision": "citations that are kept",
+    "citation_coverage": "claims that a passage was found for",
 }
 """Gao et al., arXiv:2305.14627."""
 _HEADING = re.compile(r"(#{1,4}) (.+)")

@@ -63,8 +63,8 @@ class ClaimedAction:
     is_certain: bool
     """False: the sentence may as well tell of what a document says. Then it is an action only if no document carries it."""
     is_of_document: bool = False
-    """Whether it cites a document and speaks of a thing alone ("The shop is closed on Sundays. [1]"): then it is an action only if the
-    run has an effect of that kind."""
+    """Whether it cites a document and speaks of a thing alone ("The shop is closed on Sundays. [1]"): then it is an action only if
+    the run has an effect of that kind."""
 
 
 def claimed_action(sentence: str, *, is_cited: bool) -> ClaimedAction | None:

@@ -59,7 +59,7 @@ def test_claims_of_a_written_answer_are_told_with_their_judge() -> None:
     assert f"| Edda built it. | not found in the documents; left out | {said} |" in text
     assert "| Edda built it. | did not happen | effects |" in text
     assert text.count("| Edda built it. |") == 4, "three claims and a source"
-    assert "| citations that help to carry a claim | 25% |" in text
+    assert "| citations that are kept | 25% |" in text
     assert "## Claims" not in render(RUN | {"answer": answer | {"method": "extractive"}}, MARKDOWN).decode()
 
 

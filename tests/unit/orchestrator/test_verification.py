@@ -394,7 +394,9 @@ async def test_action_that_a_document_tells_of_is_judged_by_the_document() -> No
     assert not answer.verification.sentences[0].is_action
 
 
-@pytest.mark.parametrize(("text", "is_action"), [("The shop is closed on Sundays. [1]", False), ("Done: it is closed. [1]", True)])
+@pytest.mark.parametrize(
+    ("text", "is_action"), [("The shop is closed on Sundays. [1]", False), ("Done: it is closed. [1]", True)]
+)
 async def test_cited_sentence_about_a_thing_that_no_document_carries_is_no_action(text: str, is_action: bool) -> None:
     rules = Evidence(1, "c1", "d1", "rules.txt", "On Sundays the shop is not open.")
     answer = await checked(text, AnswerCheck([Scripted()]), (rules,))
