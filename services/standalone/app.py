@@ -199,6 +199,7 @@ async def _run_once(
                 with_keys=settings.auth == "api_keys",
                 own_documents=_own_documents(),
                 model=next(iter(answering), ""),
+                has_terminal=sys.stdin.isatty(),
             )
         )
 

@@ -70,9 +70,11 @@ def welcome(
     with_keys: bool = False,
     own_documents: Sequence[str] = (),
     model: str = "",
+    has_terminal: bool = True,
 ) -> str:
     """The last thing the start prints: the address, and what to do in a first minute. `with_keys`: each command needs an API key.
-    `own_documents`: Groundwork's, where they are; the question after them is one that they answer. `model`: what answers."""
+    `own_documents`: Groundwork's, where they are; the question after them is one that they answer. `model`: what answers.
+    `has_terminal`: whether there is a Ctrl-C."""
     key = '-H "authorization: Bearer $GROUNDWORK_API_KEY" ' if with_keys else ""
     question = OWN_QUESTION if own_documents else "YOUR QUESTION"
     body = json.dumps({"question": question})
@@ -94,7 +96,7 @@ def welcome(
             "",
             *(f"  {word:<8} {line}" for word, line in commands.items()),
             "",
-            f"Logs: {logs}. Ctrl-C stops everything.",
+            f"Logs: {logs}.{' Ctrl-C stops everything.' if has_terminal else ''}",
         ]
     )
 

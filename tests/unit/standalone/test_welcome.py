@@ -53,3 +53,11 @@ def test_what_answers_is_named_where_it_is_known() -> None:
     told = welcome(url="", seconds=1, program="groundwork", environment="", logs=Path("logs"), model="gpu/qwen")
     assert "Language model: gpu/qwen" in told
     assert "Language model" not in shown()
+
+
+def test_ctrl_c_is_said_where_there_is_a_terminal() -> None:
+    for has_terminal in (True, False):
+        told = welcome(
+            url="", seconds=1, program="groundwork", environment="", logs=Path("logs"), has_terminal=has_terminal
+        )
+        assert ("Ctrl-C" in told) is has_terminal
