@@ -97,6 +97,9 @@ def create_api(backends: Backends, api_keys: Keys | None = None) -> FastAPI:
     app.state.door = door
     app.state.audit = audit
     app.state.api_keys = api_keys
+    # First: a route of one path is found at once, and its requests come back as those of the API's own.
+    app.state.mcp = McpDoor(app, settings, app.state.stream_shares, backends.closing)
+    app.router.routes.append(Route("/mcp", app.state.mcp, include_in_schema=False))
     for module in (
         upload,
         documents,
@@ -124,8 +127,6 @@ def create_api(backends: Backends, api_keys: Keys | None = None) -> FastAPI:
     app.include_router(health.router)
     app.include_router(oauth.router)
     app.include_router(oidc.router)
-    app.state.mcp = McpDoor(app, settings, app.state.stream_shares, backends.closing)
-    app.router.routes.append(Route("/mcp", app.state.mcp, include_in_schema=False))
     app.include_router(console.console_router(console.load_assets(_files("console"))))
     app.include_router(samples.samples_router(samples.load_samples(_files("samples"))))
     problems.install(app)
