@@ -36,6 +36,8 @@ from services.tools.sources.logins import AskedLogin, Login, LoginRefused, Waiti
 
 _log = structlog.get_logger()
 _TIMEOUT_S = 20.0
+_REVOKED_WITHIN_S = 3.0
+"""A person waits for the end of a logout, which holds here in any case."""
 _TOLD_CHARACTERS_MAX = 300
 _OVER = (400, 401, 403)
 """What an authorization server answers to a refresh token that is not good any more (RFC 6749, 5.2)."""
@@ -109,7 +111,8 @@ class McpLoginClient:
                     with _refusals(token):
                         _require_private(endpoint)
                         data, headers = provider.context.prepare_token_auth(form, {})
-                        response = await self._send(httpx2.Request("POST", endpoint, data=data, headers=headers))
+                        async with asyncio.timeout(_REVOKED_WITHIN_S):
+                            response = await self._send(httpx2.Request("POST", endpoint, data=data, headers=headers))
                         response.raise_for_status()
                 except GroundworkError as error:
                     _log.warning("mcp_token_not_revoked", token=kind, error=error.message)
