@@ -23,6 +23,7 @@ from cli.commands.documents import documents
 from cli.commands.embedding import embedding
 from cli.commands.extract import extract
 from cli.commands.jobs import jobs
+from cli.commands.limits import limits
 from cli.commands.memory import memory
 from cli.commands.models import models
 from cli.commands.research import research
@@ -71,6 +72,7 @@ app.command(epilog=WHERE)(tools)
 app.add_typer(tool_servers, name="tool-servers")
 app.add_typer(agents, name="agents")
 app.command(epilog=WHERE)(usage)
+app.add_typer(limits, name="limits")
 app.command()(backup)
 app.command()(restore)
 app.command()(doctor)

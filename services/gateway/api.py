@@ -33,6 +33,7 @@ from services.gateway.routes import (
     health,
     jobs,
     keys,
+    limits,
     me,
     memory,
     models,
@@ -120,6 +121,7 @@ def create_api(backends: Backends, api_keys: Keys | None = None) -> FastAPI:
         threads,
         memory,
         usage,
+        limits,
         me,
         keys,
     ):
@@ -153,7 +155,15 @@ def create_api(backends: Backends, api_keys: Keys | None = None) -> FastAPI:
                 "Mcp-Session-Id",
                 "traceparent",
             ],
-            expose_headers=["Location", "Mcp-Session-Id", "Retry-After", "X-Run-Id", "X-Trace-Id"],
+            expose_headers=[
+                "Location",
+                "Mcp-Session-Id",
+                "RateLimit",
+                "RateLimit-Policy",
+                "Retry-After",
+                "X-Run-Id",
+                "X-Trace-Id",
+            ],
         )
     app.add_middleware(Edge, audit=audit)
     app.openapi = lambda: _openapi(app)  # type: ignore[method-assign] # FastAPI's documented way to extend it

@@ -69,9 +69,22 @@ def problem_response(error: GroundworkError, extra: Json | None = None) -> JSONR
     headers = {"Cache-Control": "no-store"}
     if body["status"] in {429, 503} or error.retry_after_s:
         headers["Retry-After"] = str(max(1, math.ceil(error.retry_after_s or _DEFAULT_RETRY_AFTER_S)))
+    if error.reason == "LIMIT_REACHED":
+        headers |= _limit_headers(error)
     if body["status"] == 401:
         headers["WWW-Authenticate"] = "Bearer"  # RFC 9110, section 15.5.2
     return JSONResponse(body, body["status"], headers, media_type=PROBLEM_MEDIA_TYPE)
+
+
+_SECONDS = {"hour": 3_600, "day": 86_400, "month": 2_678_400}
+
+
+def _limit_headers(error: GroundworkError) -> dict[str, str]:
+    """The limit that refuses, as the IETF's draft of RateLimit fields has it."""
+    told = error.metadata
+    name = f"{told.get('whose')}-{told.get('limit')}-{told.get('per')}".replace("_", "-")
+    policy = f'"{name}";q={math.floor(float(told.get("amount", 0)))};w={_SECONDS.get(told.get("per", ""), 0)}'
+    return {"RateLimit-Policy": policy, "RateLimit": f'"{name}";r=0;t={told.get("free_in_s", "0")}'}
 
 
 def unknown_error(trace_id: str) -> Internal:

@@ -31,6 +31,7 @@ from services.orchestrator.adapters.agent_switches import AgentSwitches
 from services.orchestrator.adapters.brought_models import SealedModelStore
 from services.orchestrator.adapters.event_log import JetStreamEventLog
 from services.orchestrator.adapters.facts import MemoryFacts, NatsTurnQueue
+from services.orchestrator.adapters.limits import JetStreamCounters, LimitRules
 from services.orchestrator.adapters.markers import KeyValueMarkers
 from services.orchestrator.adapters.memory import MemoryThreads
 from services.orchestrator.adapters.model_server import ModelServerJudge, RerankerSentenceScorer
@@ -45,6 +46,7 @@ from services.orchestrator.guard.canary import new_canary
 from services.orchestrator.guard.model import GuardedModel
 from services.orchestrator.guard.policy import Guard
 from services.orchestrator.handlers import ForgetHandler, LearningHandler, OrchestratorServicer
+from services.orchestrator.limits.allowance import Allowance
 from services.orchestrator.metrics import FORGET_QUEUE
 from services.orchestrator.models import RunLimits
 from services.orchestrator.modes.agents import discover_agents
@@ -59,6 +61,7 @@ from services.orchestrator.runs.execution import RunServices
 from services.orchestrator.runs.forgetting import Forgetting, RunDeletion, note_stored_runs
 from services.orchestrator.runs.service import Runs
 from services.orchestrator.settings import OrchestratorSettings
+from services.orchestrator.steps.budgets import most_budgets
 from services.orchestrator.steps.usage import Metered
 from services.orchestrator.verification.checks import Checks
 from services.orchestrator.verification.judges import ClaimJudge, WordJudge
@@ -96,8 +99,12 @@ async def run(settings: OrchestratorSettings) -> None:
         limits = RunLimits(settings.run_wall_clock_s, settings.run_lease_s, settings.max_concurrent_runs)
         tally = await KeyValueTally.open(nats, retention_days=settings.usage_retention_days)
         brought = BroughtModels(credentials, guard)
+        rules = await LimitRules.open(nats)
+        allowance = Allowance(rules.rules, await JetStreamCounters.open(nats), most_budgets(settings), _now)
         runs = Runs(
-            RunServices(state.store, state.markers, state.log, state.sources, modes, limits, brought, tally, _now)
+            RunServices(
+                state.store, state.markers, state.log, state.sources, modes, limits, brought, tally, allowance, _now
+            )
         )
         forgetting = Forgetting(state.store, state.log, state.sources, memory, credentials, tools, now=_now)
         service.stack.push_async_callback(runs.close)
@@ -109,6 +116,7 @@ async def run(settings: OrchestratorSettings) -> None:
         service.spawn(_drain(runs, service.stopping))
         service.spawn(lasting("model settings", switch.settings.follow))
         service.spawn(lasting("agent switches", switches.settings.follow))
+        service.spawn(lasting("limits", rules.settings.follow))
         watch = ProviderWatch(switch.models)
         service.report(watch.troubles)
         service.spawn(watch.run())
@@ -122,6 +130,8 @@ async def run(settings: OrchestratorSettings) -> None:
                 tools,
                 switches,
                 QuizAnswers(memory, GuardedModel(Metered(switch.models), canary="")),
+                rules,
+                allowance,
             ),
             orchestrator_pb2.DESCRIPTOR.services_by_name["OrchestratorService"],
         )

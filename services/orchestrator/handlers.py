@@ -11,7 +11,7 @@ from groundwork.orchestrator.v1 import orchestrator_pb2 as pb
 from groundwork.orchestrator.v1 import orchestrator_pb2_grpc as rpc
 from pydantic import SecretStr
 
-from kit.access.principal import ADMIN, current_principal
+from kit.access.principal import ADMIN, OPERATOR, current_principal
 from kit.errors import GroundworkError
 from kit.jetstream import Job
 from kit.llm.brought import BroughtModel
@@ -20,7 +20,7 @@ from kit.llm.switching import ModelSwitch
 from kit.records import UNREADABLE, set_aside
 from kit.shared_state import FORGET
 from kit.stores.forgetting import decode
-from services.orchestrator.adapters import model_codec
+from services.orchestrator.adapters import limit_codec, model_codec
 from services.orchestrator.adapters.agent_switches import AgentSwitches
 from services.orchestrator.adapters.codec import (
     budgets_from_proto,
@@ -31,9 +31,11 @@ from services.orchestrator.adapters.codec import (
     read,
 )
 from services.orchestrator.adapters.facts import decode_turn
+from services.orchestrator.adapters.limits import LimitRules
 from services.orchestrator.adapters.tools import GrpcTools
 from services.orchestrator.agent import Agent
 from services.orchestrator.errors import InvalidRequest, RunNotFound
+from services.orchestrator.limits.allowance import Allowance
 from services.orchestrator.log.events import RunMode
 from services.orchestrator.models import (
     BroughtName,
@@ -74,8 +76,12 @@ class OrchestratorServicer(rpc.OrchestratorServiceServicer):
         tools: GrpcTools,
         switches: AgentSwitches,
         quizzes: QuizAnswers,
+        limits: LimitRules,
+        allowance: Allowance,
     ) -> None:
         self._quizzes = quizzes
+        self._limits = limits
+        self._allowance = allowance
         self._switches = switches
         self._runs = runs
         self._deletion = deletion
@@ -206,6 +212,22 @@ class OrchestratorServicer(rpc.OrchestratorServiceServicer):
         period = Period.read(request.since, request.until, datetime.now(UTC).date())
         found = await account(self._tally, principal.tenant_id, subject, period, _group_by(request.group_by))
         return pb.GetUsageResponse(rows=[_row(each) for each in found.rows], total=_row(found.total))
+
+    async def GetLimits(self, request: pb.GetLimitsRequest, context: Any) -> pb.GetLimitsResponse:
+        principal = current_principal()
+        states = await self._allowance.states(principal)
+        return pb.GetLimitsResponse(limits=[limit_codec.state_to_proto(each, principal) for each in states])
+
+    async def ListLimitRules(self, request: pb.ListLimitRulesRequest, context: Any) -> pb.ListLimitRulesResponse:
+        principal = current_principal()
+        rules = self._limits.rules.listed("" if principal.may(OPERATOR) else principal.tenant_id)
+        return pb.ListLimitRulesResponse(rules=[limit_codec.rule_to_proto(*each) for each in rules.items()])
+
+    async def SetLimitRule(self, request: pb.SetLimitRuleRequest, context: Any) -> pb.SetLimitRuleResponse:
+        whose = limit_codec.whose_of(request.whose, current_principal())
+        limits = limit_codec.limits_of(request.limits)
+        await self._limits.set(whose, limits)
+        return pb.SetLimitRuleResponse(rule=limit_codec.rule_to_proto(whose, limits))
 
 
 def _group_by(name: str) -> GroupBy:

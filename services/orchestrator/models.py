@@ -230,6 +230,20 @@ class MarkerChange:
 
 
 @dataclass(frozen=True)
+class Reserved:
+    """What was reserved for a run under one limit; see limits/allowance.py."""
+
+    scope: str
+    """Whose use the limit sums up: the value of a Scope."""
+    what: str
+    """The value of a What."""
+    window: str
+    """Name of the hour, day or month."""
+    amount: int
+    """Units: of dollars millionths."""
+
+
+@dataclass(frozen=True)
 class RunRecord:
     """The summary of a run. It holds the whole request, so that any orchestrator can take the run over."""
 
@@ -253,6 +267,9 @@ class RunRecord:
 
     pending: Sequence[Approval] = ()
     """What a run that waits asks, for listings. Empty when that is too long to be kept here too: then only the log has it."""
+
+    reserved: Sequence[Reserved] = ()
+    """What it may use under the limits of its user, as far as there are any."""
 
     @property
     def principal(self) -> Principal:

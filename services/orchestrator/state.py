@@ -53,6 +53,23 @@ AGENT_SWITCHES = Bucket(
     written_by=_WRITERS,
     if_lost="agents that were switched off are on again",
 )
+LIMIT_RULES = Bucket(
+    "LIMIT_RULES",
+    holds="how much each tenant and user may use",
+    written_by=_WRITERS,
+    watch=Watch.VALUES,
+    if_lost="nothing limits what is used",
+    advice="Set the limits again (groundwork limits)",
+)
+LIMIT_COUNTS = Stream(
+    "LIMIT_COUNTS",
+    "limits",
+    holds="how much of each limit is used",
+    written_by=_WRITERS,
+    kept_for_s=32 * DAY_S,  # a month may be counted
+    if_lost="counting begins anew in this hour, day and month",
+    not_ours="the server adds them up",
+)
 KEYS = Bucket(
     "RUN_KEYS",
     holds="idempotency keys of runs",
@@ -112,7 +129,7 @@ LEARN = Queue(
 )
 BELL = BellSubject("runs", rung_by=_WRITERS)
 STATE = (
-    AGENT_SWITCHES,
+    AGENT_SWITCHES, LIMIT_RULES, LIMIT_COUNTS,
     FORGOTTEN, MODEL_CREDENTIALS, MODEL_SETTINGS, MARKERS, CANCELS, COSTS, KEYS, OWNERS, RECORDS, SOURCES, RUNS, LEARN, FORGET,
     BELL,
 )  # fmt: skip

@@ -11,7 +11,7 @@ from groundwork.orchestrator.v1 import record_pb2 as pb
 
 from services.orchestrator.adapters.codec import enum_from_number, enum_number, fill, read
 from services.orchestrator.log.events import Answer, Approval, RunError, RunStatus, Usage
-from services.orchestrator.models import Outcome, RunKey, RunRecord, RunRequest
+from services.orchestrator.models import Outcome, Reserved, RunKey, RunRecord, RunRequest
 
 E = TypeVar("E", bound=Enum)
 """What runs of releases without scopes go on with: what any user could do then. A run that is started now has at least one, since
@@ -26,6 +26,8 @@ def encode(record: RunRecord) -> bytes:
     fill(message.request, record.request)
     message.created_at.FromDatetime(record.created_at)
     set_status(message, record.status)
+    for each in record.reserved:
+        fill(message.reserved.add(), each)
     if record.finished_at is not None:
         set_end(message, record)
     return message.SerializeToString()
@@ -46,6 +48,7 @@ def decode(key: RunKey, data: bytes) -> RunRecord:
         frozenset(message.scopes),
         Outcome(_part(message, "answer", Answer), _part(message, "usage", Usage), _part(message, "error", RunError)),
         tuple(read(each, Approval) for each in message.pending),
+        tuple(read(each, Reserved) for each in message.reserved),
     )
 
 

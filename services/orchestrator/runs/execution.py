@@ -13,6 +13,7 @@ from kit import deadline
 from kit.errors import DeadlineExceeded, GroundworkError, Unavailable
 from kit.observability.telemetry import current_trace_id
 from services.orchestrator.errors import BudgetSpent, FencedOff, Parked, signal_in
+from services.orchestrator.limits.allowance import Allowance
 from services.orchestrator.log.events import RunError, RunStatus, Verification
 from services.orchestrator.log.journal import Journal
 from services.orchestrator.metrics import CITATIONS, DEGRADED_RUNS, LOST_RUNS, RUN_SECONDS, RUNS, part_label
@@ -49,6 +50,7 @@ class RunServices:
     limits: RunLimits
     brought: BroughtModels
     tally: Tally
+    allowance: Allowance
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
 
 
@@ -136,7 +138,7 @@ class Execution:
             status = await self._end(RunStatus.CANCELLED)
         if not self.journal.durable:
             await self._end_lost_log(status)
-        await self._count_cost()
+        await self._count_cost(status)
         await self._services.store.finish(
             self.record.finished(status, self._services.now(), self.journal.progress.outcome)
         )
@@ -146,10 +148,12 @@ class Execution:
     async def _is_cancelled(self) -> bool:
         return await self._services.store.is_cancelled(self.record.key)
 
-    async def _count_cost(self) -> None:
+    async def _count_cost(self, status: RunStatus) -> None:
         """Before the end is stored: after a crash in between whoever ends the run again counts it again, as the same."""
-        if (usage := self.journal.progress.usage) is not None:
+        usage = self.journal.progress.usage
+        if usage is not None:
             await self._services.tally.put(cost_of(self.record, usage))
+        await self._services.allowance.settle(self.record, status, usage)
 
     async def _work(self) -> RunStatus:
         """Raises FencedOff when another orchestrator has the run, Parked when it waits, CancelledError when this process stops."""

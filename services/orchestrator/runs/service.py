@@ -57,6 +57,7 @@ class Runs:
         self._sources = services.sources
         self._limits = limits
         self._brought = services.brought
+        self._allowance = services.allowance
         self._now = now
         self._parking = Parking(store, log, self.ownership)
         self._executions = Executions(services, self.ownership, self._parking)
@@ -78,8 +79,8 @@ class Runs:
         """Starts a run; the events are those of the whole run, as they are written. With an idempotency key that was used before,
         the run is the one that it started. `model` is the one that the user brings.
 
-        Raises InvalidRequest, ModeNotOffered, TooManyRuns, ThreadForgotten, IdempotencyConflict, IdempotencyInFlight, UrlRefused or
-        AddressRefused for the model's address, or Unavailable when runs cannot be made durable.
+        Raises InvalidRequest, ModeNotOffered, TooManyRuns, LimitReached, ThreadForgotten, IdempotencyConflict, IdempotencyInFlight,
+        UrlRefused or AddressRefused for the model's address, or Unavailable when runs cannot be made durable.
         """
         check(request, self.modes)
         now = self._now()
@@ -123,7 +124,13 @@ class Runs:
         try:
             if model is not None:
                 await self._brought.check(model)
-            execution = await self._begin(record, model)
+            record = await self._allowance.reserve(record)
+            try:
+                execution = await self._begin(record, model)
+            except BaseException:
+                with suppress(Unavailable):
+                    await self._allowance.give_back(record)
+                raise
         except AlreadyExists as error:  # another request with this idempotency key was faster
             raise in_flight(record.key.run_id) from error
         finally:

@@ -46,10 +46,11 @@ from services.memory.facts.models import Fact, FactKind, Plan, Profile
 from services.memory.models import Deletion, Owner, Role, Thread
 from services.memory.models import Message as ThreadMessage
 from services.orchestrator import state as orchestrator
-from services.orchestrator.adapters import agent_switches, brought_models, markers, run_store, sources, tally
+from services.orchestrator.adapters import agent_switches, brought_models, limits, markers, run_store, sources, tally
 from services.orchestrator.adapters import facts as learning
 from services.orchestrator.adapters import records as runs
 from services.orchestrator.adapters.codec import event_from_bytes, event_to_proto
+from services.orchestrator.limits.rules import Limit, Per, What
 from services.orchestrator.log.events import (
     Answer,
     Approval,
@@ -377,6 +378,11 @@ def _orchestrator() -> Iterator[Kind]:
         orchestrator.SOURCES,
         lambda: sources._encode(Dependent(KEY, "t1", "ann")),
         lambda data: sources._encode(sources._dependent(f"acme.document.doc-1.{KEY.run_id}", data)),
+    )
+    yield Kind(
+        orchestrator.LIMIT_RULES,
+        lambda: limits._encoded([Limit(What.TOKENS, 1000, Per.HOUR), Limit(What.DOLLARS, 0.5, Per.DAY)]),
+        lambda data: limits._encoded(limits._decoded(data)),
     )
     switched = agent_switches.SwitchedOff("ann", AT)
     yield Kind(orchestrator.AGENT_SWITCHES, lambda: agent_switches._encoded(switched), _switched_again)

@@ -134,6 +134,8 @@ NO_IDS = frozenset(
             "summary",
             "message_text",
         ),
+        # Of a limit: whose it is names users of the caller's own tenant, whoever they are.
+        *("whose", "what", "per"),
         # Of texts, and only services name them: whose text it is cannot be told from them.
         *("content_hash", "content_hashes"),
     }

@@ -611,6 +611,17 @@ class FakeOrchestrator(orchestrator_pb2_grpc.OrchestratorServiceServicer):
         row.MergeFrom(total)
         return run_pb.GetUsageResponse(rows=[row], total=total)
 
+    async def GetLimits(self, request: Any, context: Any) -> run_pb.GetLimitsResponse:
+        limit = run_pb.Limit(what="tokens", amount=1000, per="hour")
+        return run_pb.GetLimitsResponse(limits=[run_pb.LimitState(whose="subject", limit=limit, used=10, free_at=AT)])
+
+    async def ListLimitRules(self, request: Any, context: Any) -> run_pb.ListLimitRulesResponse:
+        limit = run_pb.Limit(what="runs", amount=5, per="day")
+        return run_pb.ListLimitRulesResponse(rules=[run_pb.LimitRule(whose="subject:*", limits=[limit], tenant_id="t")])
+
+    async def SetLimitRule(self, request: Any, context: Any) -> run_pb.SetLimitRuleResponse:
+        return run_pb.SetLimitRuleResponse(rule=run_pb.LimitRule(whose=request.whose, limits=request.limits))
+
     def _approval(self) -> run_pb.PendingApproval:
         asked = run_pb.Approval(
             approval_id=APPROVAL_ID,

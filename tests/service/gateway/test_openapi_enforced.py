@@ -56,6 +56,7 @@ PATHS = {
     "operation": "answer",
     "name": "research",
     "key_id": "0" * 24,
+    "whose": "subject:*",
 }
 BODIES: dict[str, dict[str, Any]] = {
     "RunInput": {"text": "The plant in Leeds"},
@@ -82,6 +83,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "EvaluationOrder": {},
     "EmbeddingSwap": {},
     "AgentSwitch": {"enabled": False},
+    "NewLimits": {"limits": [{"what": "tokens", "amount": 1000, "per": "hour"}]},
     "GivenAnswers": {"answers": [{"question_id": "q1", "given": "B"}]},
     "ModelChoice": {"provider": "gpu", "model": "qwen"},
     "NewApiKey": {"name": "Laptop", "scopes": ["query"]},

@@ -23,6 +23,7 @@ from kit.testing.harness import make_signer, make_verifier, signing_key_text
 from services.orchestrator.adapters.agent_switches import AgentSwitches
 from services.orchestrator.adapters.brought_models import SealedModelStore
 from services.orchestrator.adapters.event_log import JetStreamEventLog
+from services.orchestrator.adapters.limits import JetStreamCounters, LimitRules
 from services.orchestrator.adapters.markers import KeyValueMarkers
 from services.orchestrator.adapters.run_store import KeyValueRunStore
 from services.orchestrator.adapters.sources import KeyValueRunSources
@@ -31,6 +32,7 @@ from services.orchestrator.adapters.tools import GrpcTools
 from services.orchestrator.answering.drafting import Drafter
 from services.orchestrator.answering.generation import Generator
 from services.orchestrator.handlers import ForgetHandler, OrchestratorServicer
+from services.orchestrator.limits.allowance import Allowance
 from services.orchestrator.log.events import Done, RunEvent, RunMode
 from services.orchestrator.models import RunKey, RunLimits, RunRequest
 from services.orchestrator.modes.serving import Modes, discover_modes
@@ -41,6 +43,7 @@ from services.orchestrator.runs.execution import RunServices
 from services.orchestrator.runs.forgetting import Forgetting, RunDeletion
 from services.orchestrator.runs.service import Runs
 from services.orchestrator.settings import OrchestratorSettings
+from services.orchestrator.steps.budgets import most_budgets
 from services.orchestrator.steps.usage import Metered, Price, free
 from tests.unit.orchestrator.fakes import FakeMemory, FakeScorer, FakeSearcher, FakeTools
 from tests.unit.orchestrator.serving import NoModel, WorkedBy, Worker, mode_services
@@ -61,7 +64,11 @@ class Orchestrator:
         memory: FakeMemory,
         tally: KeyValueTally,
         tools: FakeTools,
+        rules: LimitRules,
+        allowance: Allowance,
     ) -> None:
+        self.rules = rules
+        self.allowance = allowance
         self.runs = runs
         self.forgetting = forgetting
         self.queue = queue
@@ -71,7 +78,7 @@ class Orchestrator:
         self.deletion = RunDeletion(forgetting, queue.request, now)
         log = runs._log
         assert isinstance(log, JetStreamEventLog)
-        self._loops = [asyncio.create_task(loop) for loop in (runs.work(), log.work())]
+        self._loops = [asyncio.create_task(loop) for loop in (runs.work(), log.work(), rules.settings.follow())]
 
     def consume(self) -> None:
         """Begins to work on the queue of what is to be forgotten."""
@@ -137,8 +144,11 @@ async def start_orchestrator(jetstream: Nats) -> AsyncIterator[Callable[..., obj
             modes = discover_modes(services, OrchestratorSettings())
             if worker is not None:
                 modes = worker if isinstance(worker, Modes) else WorkedBy(worker)
-            runs = Runs(RunServices(store, markers, log, sources, modes, run_limits, brought, tally))
-            orchestrator = Orchestrator(runs, forgetting, queue, memory, tally, tools)
+            rules = await LimitRules.open(nats)
+            counters = await JetStreamCounters.open(nats)
+            allowance = Allowance(rules.rules, counters, most_budgets(OrchestratorSettings()), now)
+            runs = Runs(RunServices(store, markers, log, sources, modes, run_limits, brought, tally, allowance))
+            orchestrator = Orchestrator(runs, forgetting, queue, memory, tally, tools, rules, allowance)
             stack.push_async_callback(orchestrator.stop)
             return orchestrator
 
@@ -173,6 +183,8 @@ def servicer(
         tools or unreachable_tools(),
         switches or NoSwitches(),
         QuizAnswers(memory or FakeMemory(), NoModel()),
+        orchestrator.rules,
+        orchestrator.allowance,
     )
 
 

@@ -167,6 +167,8 @@ async def stub(
                 unreachable_tools(),
                 NoSwitches(),
                 QuizAnswers(FakeMemory(), NoModel()),
+                orchestrator.rules,
+                orchestrator.allowance,
             )
         ) as stub,
     ):

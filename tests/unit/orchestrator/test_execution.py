@@ -34,6 +34,7 @@ from services.orchestrator.runs.tally import RunCost
 from services.orchestrator.steps.run import Run
 from tests.unit.orchestrator.cutting import AT, KEY
 from tests.unit.orchestrator.fakes import FakeMemory, MemoryLog
+from tests.unit.orchestrator.limits.counting import unlimited
 from tests.unit.orchestrator.serving import WorkedBy
 
 ANSWER = Answer("a [1]", (Citation(1, "d", "n", "c", 0, "t"),), SupportStatus.SUPPORTED, "extractive")
@@ -83,7 +84,7 @@ def run_services(
 ) -> RunServices:
     """The part that an execution needs."""
     none: Any = None
-    return RunServices(store, none, none, none, modes, limits, none, tally, now)  # type: ignore[arg-type]
+    return RunServices(store, none, none, none, modes, limits, none, tally, unlimited(), now)  # type: ignore[arg-type]
 
 
 class Desk:

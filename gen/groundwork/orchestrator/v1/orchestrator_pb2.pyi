@@ -3527,6 +3527,244 @@ class UsageRow(_message.Message):
 Global___UsageRow: _TypeAlias = UsageRow  # noqa: Y015
 
 @_typing.final
+class Limit(_message.Message):
+    """At most so much of something in each hour, day or month (UTC)."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    WHAT_FIELD_NUMBER: _builtins.int
+    AMOUNT_FIELD_NUMBER: _builtins.int
+    PER_FIELD_NUMBER: _builtins.int
+    what: _builtins.str
+    """What is counted: "runs", "research_runs", "tokens" or "dollars"."""
+    amount: _builtins.float
+    """At most so much; 0 allows none."""
+    per: _builtins.str
+    """"hour", "day" or "month"."""
+    def __init__(
+        self,
+        *,
+        what: _builtins.str = ...,
+        amount: _builtins.float = ...,
+        per: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["amount", b"amount", "per", b"per", "what", b"what"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Limit: _TypeAlias = Limit  # noqa: Y015
+
+@_typing.final
+class LimitRule(_message.Message):
+    """Limits about somebody."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    WHOSE_FIELD_NUMBER: _builtins.int
+    LIMITS_FIELD_NUMBER: _builtins.int
+    TENANT_ID_FIELD_NUMBER: _builtins.int
+    whose: _builtins.str
+    """"all" (the use of all tenants together), "tenant:NAME", "tenant:*" (each tenant without a rule of its own), "subject:NAME" or
+    "subject:*" (each user of the tenant without a rule of their own).
+    """
+    tenant_id: _builtins.str
+    """Tenant that a rule about users belongs to; empty of the others."""
+    @_builtins.property
+    def limits(self) -> _containers.RepeatedCompositeFieldContainer[Global___Limit]:
+        """At most one for each pair of what is counted and how long."""
+
+    def __init__(
+        self,
+        *,
+        whose: _builtins.str = ...,
+        limits: _abc.Iterable[Global___Limit] | None = ...,
+        tenant_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["limits", b"limits", "tenant_id", b"tenant_id", "whose", b"whose"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___LimitRule: _TypeAlias = LimitRule  # noqa: Y015
+
+@_typing.final
+class GetLimitsRequest(_message.Message):
+    """Asks what the caller may use."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetLimitsRequest: _TypeAlias = GetLimitsRequest  # noqa: Y015
+
+@_typing.final
+class GetLimitsResponse(_message.Message):
+    """The limits that hold for the caller; empty where there are none."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    LIMITS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def limits(self) -> _containers.RepeatedCompositeFieldContainer[Global___LimitState]:
+        """All of them hold: the tightest decides."""
+
+    def __init__(
+        self,
+        *,
+        limits: _abc.Iterable[Global___LimitState] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["limits", b"limits"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetLimitsResponse: _TypeAlias = GetLimitsResponse  # noqa: Y015
+
+@_typing.final
+class LimitState(_message.Message):
+    """A limit, and how much of it is used."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    WHOSE_FIELD_NUMBER: _builtins.int
+    LIMIT_FIELD_NUMBER: _builtins.int
+    USED_FIELD_NUMBER: _builtins.int
+    FREE_AT_FIELD_NUMBER: _builtins.int
+    whose: _builtins.str
+    """Whose use it sums up: "all", "tenant" or "subject"."""
+    used: _builtins.float
+    """Used in this hour, day or month, with what runs that go on have reserved. Absent of "all" for whoever is no operator."""
+    @_builtins.property
+    def limit(self) -> Global___Limit:
+        """The limit."""
+
+    @_builtins.property
+    def free_at(self) -> _timestamp_pb2.Timestamp:
+        """When counting begins anew."""
+
+    def __init__(
+        self,
+        *,
+        whose: _builtins.str = ...,
+        limit: Global___Limit | None = ...,
+        used: _builtins.float | None = ...,
+        free_at: _timestamp_pb2.Timestamp | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_used", b"_used", "free_at", b"free_at", "limit", b"limit", "used", b"used"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_used", b"_used", "free_at", b"free_at", "limit", b"limit", "used", b"used", "whose", b"whose"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__used: _TypeAlias = _typing.Literal["used"]  # noqa: Y015
+    _WhichOneofArgType__used: _TypeAlias = _typing.Literal["_used", b"_used"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__used) -> _WhichOneofReturnType__used | None: ...
+
+Global___LimitState: _TypeAlias = LimitState  # noqa: Y015
+
+@_typing.final
+class ListLimitRulesRequest(_message.Message):
+    """Asks for rules."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListLimitRulesRequest: _TypeAlias = ListLimitRulesRequest  # noqa: Y015
+
+@_typing.final
+class ListLimitRulesResponse(_message.Message):
+    """Rules."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RULES_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def rules(self) -> _containers.RepeatedCompositeFieldContainer[Global___LimitRule]:
+        """By whose they are."""
+
+    def __init__(
+        self,
+        *,
+        rules: _abc.Iterable[Global___LimitRule] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["rules", b"rules"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListLimitRulesResponse: _TypeAlias = ListLimitRulesResponse  # noqa: Y015
+
+@_typing.final
+class SetLimitRuleRequest(_message.Message):
+    """Sets a rule."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    WHOSE_FIELD_NUMBER: _builtins.int
+    LIMITS_FIELD_NUMBER: _builtins.int
+    whose: _builtins.str
+    """As in LimitRule."""
+    @_builtins.property
+    def limits(self) -> _containers.RepeatedCompositeFieldContainer[Global___Limit]:
+        """Takes the place of the limits until now; none removes the rule."""
+
+    def __init__(
+        self,
+        *,
+        whose: _builtins.str = ...,
+        limits: _abc.Iterable[Global___Limit] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["limits", b"limits", "whose", b"whose"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SetLimitRuleRequest: _TypeAlias = SetLimitRuleRequest  # noqa: Y015
+
+@_typing.final
+class SetLimitRuleResponse(_message.Message):
+    """The rule is set, and in force on the replica that answers; the others follow within a second."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RULE_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def rule(self) -> Global___LimitRule:
+        """As it is now."""
+
+    def __init__(
+        self,
+        *,
+        rule: Global___LimitRule | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["rule", b"rule"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["rule", b"rule"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SetLimitRuleResponse: _TypeAlias = SetLimitRuleResponse  # noqa: Y015
+
+@_typing.final
 class Quiz(_message.Message):
     """A quiz, as far as it is answered."""
 

@@ -120,6 +120,21 @@ class OrchestratorServiceStub:
                 request_serializer=groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.GetUsageRequest.SerializeToString,
                 response_deserializer=groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.GetUsageResponse.FromString,
                 _registered_method=True)
+        self.GetLimits = channel.unary_unary(
+                '/groundwork.orchestrator.v1.OrchestratorService/GetLimits',
+                request_serializer=groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.GetLimitsRequest.SerializeToString,
+                response_deserializer=groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.GetLimitsResponse.FromString,
+                _registered_method=True)
+        self.ListLimitRules = channel.unary_unary(
+                '/groundwork.orchestrator.v1.OrchestratorService/ListLimitRules',
+                request_serializer=groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.ListLimitRulesRequest.SerializeToString,
+                response_deserializer=groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.ListLimitRulesResponse.FromString,
+                _registered_method=True)
+        self.SetLimitRule = channel.unary_unary(
+                '/groundwork.orchestrator.v1.OrchestratorService/SetLimitRule',
+                request_serializer=groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.SetLimitRuleRequest.SerializeToString,
+                response_deserializer=groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.SetLimitRuleResponse.FromString,
+                _registered_method=True)
 
 
 class OrchestratorServiceServicer:
@@ -256,6 +271,28 @@ class OrchestratorServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def GetLimits(self, request, context):
+        """The limits that hold for the caller, and how much of each is used.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListLimitRules(self, request, context):
+        """The rules about the caller's tenant and its users; an operator sees all.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def SetLimitRule(self, request, context):
+        """Sets the limits of one rule, on all replicas and after a restart; none removes the rule. Runs that go on keep what they may use.
+        Rules about users of the caller's tenant; those about tenants and about all need the scope "operator": PERMISSION_DENIED.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_OrchestratorServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -343,6 +380,21 @@ def add_OrchestratorServiceServicer_to_server(servicer, server):
                     servicer.GetUsage,
                     request_deserializer=groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.GetUsageRequest.FromString,
                     response_serializer=groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.GetUsageResponse.SerializeToString,
+            ),
+            'GetLimits': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetLimits,
+                    request_deserializer=groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.GetLimitsRequest.FromString,
+                    response_serializer=groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.GetLimitsResponse.SerializeToString,
+            ),
+            'ListLimitRules': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListLimitRules,
+                    request_deserializer=groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.ListLimitRulesRequest.FromString,
+                    response_serializer=groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.ListLimitRulesResponse.SerializeToString,
+            ),
+            'SetLimitRule': grpc.unary_unary_rpc_method_handler(
+                    servicer.SetLimitRule,
+                    request_deserializer=groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.SetLimitRuleRequest.FromString,
+                    response_serializer=groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.SetLimitRuleResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -805,6 +857,87 @@ class OrchestratorService:
             '/groundwork.orchestrator.v1.OrchestratorService/GetUsage',
             groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.GetUsageRequest.SerializeToString,
             groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.GetUsageResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetLimits(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/groundwork.orchestrator.v1.OrchestratorService/GetLimits',
+            groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.GetLimitsRequest.SerializeToString,
+            groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.GetLimitsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListLimitRules(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/groundwork.orchestrator.v1.OrchestratorService/ListLimitRules',
+            groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.ListLimitRulesRequest.SerializeToString,
+            groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.ListLimitRulesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def SetLimitRule(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/groundwork.orchestrator.v1.OrchestratorService/SetLimitRule',
+            groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.SetLimitRuleRequest.SerializeToString,
+            groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.SetLimitRuleResponse.FromString,
             options,
             channel_credentials,
             insecure,

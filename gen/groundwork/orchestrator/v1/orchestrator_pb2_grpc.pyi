@@ -68,6 +68,14 @@ class OrchestratorServiceStub:
     """
     GetUsage: _aio.UnaryUnaryMultiCallable[_orchestrator_pb2.GetUsageRequest, _orchestrator_pb2.GetUsageResponse]
     """What the runs of a user have cost. Those of others need the scope "admin": PERMISSION_DENIED with reason SCOPE_MISSING."""
+    GetLimits: _aio.UnaryUnaryMultiCallable[_orchestrator_pb2.GetLimitsRequest, _orchestrator_pb2.GetLimitsResponse]
+    """The limits that hold for the caller, and how much of each is used."""
+    ListLimitRules: _aio.UnaryUnaryMultiCallable[_orchestrator_pb2.ListLimitRulesRequest, _orchestrator_pb2.ListLimitRulesResponse]
+    """The rules about the caller's tenant and its users; an operator sees all."""
+    SetLimitRule: _aio.UnaryUnaryMultiCallable[_orchestrator_pb2.SetLimitRuleRequest, _orchestrator_pb2.SetLimitRuleResponse]
+    """Sets the limits of one rule, on all replicas and after a restart; none removes the rule. Runs that go on keep what they may use.
+    Rules about users of the caller's tenant; those about tenants and about all need the scope "operator": PERMISSION_DENIED.
+    """
 
 class OrchestratorServiceServicer(metaclass=_abc_1.ABCMeta):
     """Runs: one question, its steps and its answer, as an ordered log of events. The tenant is the principal's."""
@@ -225,5 +233,31 @@ class OrchestratorServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _aio.ServicerContext[_orchestrator_pb2.GetUsageRequest, _abc.Awaitable[_orchestrator_pb2.GetUsageResponse]],
     ) -> _abc.Awaitable[_orchestrator_pb2.GetUsageResponse]:
         """What the runs of a user have cost. Those of others need the scope "admin": PERMISSION_DENIED with reason SCOPE_MISSING."""
+
+    @_abc_1.abstractmethod
+    def GetLimits(
+        self,
+        request: _orchestrator_pb2.GetLimitsRequest,
+        context: _aio.ServicerContext[_orchestrator_pb2.GetLimitsRequest, _abc.Awaitable[_orchestrator_pb2.GetLimitsResponse]],
+    ) -> _abc.Awaitable[_orchestrator_pb2.GetLimitsResponse]:
+        """The limits that hold for the caller, and how much of each is used."""
+
+    @_abc_1.abstractmethod
+    def ListLimitRules(
+        self,
+        request: _orchestrator_pb2.ListLimitRulesRequest,
+        context: _aio.ServicerContext[_orchestrator_pb2.ListLimitRulesRequest, _abc.Awaitable[_orchestrator_pb2.ListLimitRulesResponse]],
+    ) -> _abc.Awaitable[_orchestrator_pb2.ListLimitRulesResponse]:
+        """The rules about the caller's tenant and its users; an operator sees all."""
+
+    @_abc_1.abstractmethod
+    def SetLimitRule(
+        self,
+        request: _orchestrator_pb2.SetLimitRuleRequest,
+        context: _aio.ServicerContext[_orchestrator_pb2.SetLimitRuleRequest, _abc.Awaitable[_orchestrator_pb2.SetLimitRuleResponse]],
+    ) -> _abc.Awaitable[_orchestrator_pb2.SetLimitRuleResponse]:
+        """Sets the limits of one rule, on all replicas and after a restart; none removes the rule. Runs that go on keep what they may use.
+        Rules about users of the caller's tenant; those about tenants and about all need the scope "operator": PERMISSION_DENIED.
+        """
 
 def add_OrchestratorServiceServicer_to_server(servicer: OrchestratorServiceServicer, server: _aio.Server) -> None: ...

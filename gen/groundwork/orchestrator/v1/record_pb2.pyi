@@ -42,6 +42,7 @@ class RunRecord(_message.Message):
     USAGE_FIELD_NUMBER: _builtins.int
     ERROR_FIELD_NUMBER: _builtins.int
     PENDING_FIELD_NUMBER: _builtins.int
+    RESERVED_FIELD_NUMBER: _builtins.int
     subject: _builtins.str
     """Who asked: the run is theirs."""
     status: _orchestrator_pb2.RunStatus.ValueType
@@ -86,6 +87,10 @@ class RunRecord(_message.Message):
         questions are too long to be kept twice.
         """
 
+    @_builtins.property
+    def reserved(self) -> _containers.RepeatedCompositeFieldContainer[Global___ReservedUse]:
+        """What was reserved for the run under the limits of its user; what it did not use of that is given back at its end."""
+
     def __init__(
         self,
         *,
@@ -101,14 +106,49 @@ class RunRecord(_message.Message):
         usage: _orchestrator_pb2.Usage | None = ...,
         error: _orchestrator_pb2.RunError | None = ...,
         pending: _abc.Iterable[_orchestrator_pb2.Approval] | None = ...,
+        reserved: _abc.Iterable[Global___ReservedUse] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "created_at", b"created_at", "error", b"error", "finished_at", b"finished_at", "forgotten_at", b"forgotten_at", "request", b"request", "usage", b"usage"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "created_at", b"created_at", "error", b"error", "finished_at", b"finished_at", "forgotten_at", b"forgotten_at", "pending", b"pending", "request", b"request", "scopes", b"scopes", "status", b"status", "subject", b"subject", "traceparent", b"traceparent", "usage", b"usage"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "created_at", b"created_at", "error", b"error", "finished_at", b"finished_at", "forgotten_at", b"forgotten_at", "pending", b"pending", "request", b"request", "reserved", b"reserved", "scopes", b"scopes", "status", b"status", "subject", b"subject", "traceparent", b"traceparent", "usage", b"usage"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___RunRecord: _TypeAlias = RunRecord  # noqa: Y015
+
+@_typing.final
+class ReservedUse(_message.Message):
+    """What was reserved for a run under one limit."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SCOPE_FIELD_NUMBER: _builtins.int
+    WHAT_FIELD_NUMBER: _builtins.int
+    WINDOW_FIELD_NUMBER: _builtins.int
+    AMOUNT_FIELD_NUMBER: _builtins.int
+    scope: _builtins.str
+    """Whose use the limit sums up: "all", "tenant" or "subject"."""
+    what: _builtins.str
+    """What is counted, as in Limit."""
+    window: _builtins.str
+    """Name of the hour, day or month in which it counts."""
+    amount: _builtins.int
+    """Units: of dollars millionths."""
+    def __init__(
+        self,
+        *,
+        scope: _builtins.str = ...,
+        what: _builtins.str = ...,
+        window: _builtins.str = ...,
+        amount: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["amount", b"amount", "scope", b"scope", "what", b"what", "window", b"window"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ReservedUse: _TypeAlias = ReservedUse  # noqa: Y015
 
 @_typing.final
 class RunMarker(_message.Message):

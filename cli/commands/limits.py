@@ -1,0 +1,111 @@
+"""`groundwork limits`: how much may be used, and rules about it."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated
+
+import typer
+
+from cli.client.gateway import Gateway, Json, in_path
+from cli.display.output import Output
+from cli.errors import UsageError
+from cli.running import WHERE, run
+
+limits = typer.Typer(help="How many questions, tokens and dollars may be used; set rules.", epilog=WHERE)
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
+Whose = Annotated[
+    str, typer.Argument(help="all, tenant:NAME, tenant:* (each without a rule), subject:NAME or subject:* (likewise).")
+]
+_LIMIT = re.compile(r"(runs|research_runs|tokens|dollars)=([0-9]+(?:\.[0-9]+)?)/(hour|day|month)")
+
+
+@limits.callback(invoke_without_command=True)
+def overview(context: typer.Context, as_json: AsJson = False) -> None:
+    """What you may use, and how much of it is used."""
+    if context.invoked_subcommand:
+        return
+    output = Output(as_json=as_json)
+
+    async def command(gateway: Gateway) -> int:
+        found = await gateway.request("GET", "/v1/limits")
+        if as_json:
+            output.json(found)
+        elif not found["limits"]:
+            output.out.print("Nothing limits what you use.")
+        else:
+            output.table(["whose", "at most", "used", "free again"], [_state(each) for each in found["limits"]])
+        return 0
+
+    run(command)
+
+
+@limits.command()
+def rules(as_json: AsJson = False) -> None:
+    """List the rules about your tenant and its users; as an operator, all."""
+    output = Output(as_json=as_json)
+
+    async def command(gateway: Gateway) -> int:
+        found = await gateway.request("GET", "/v1/limits/rules")
+        if as_json:
+            output.json(found)
+        else:
+            output.table(["whose", "tenant", "at most"], [_rule(each) for each in found["rules"]], whole={"whose"})
+        return 0
+
+    run(command)
+
+
+@limits.command(name="set")
+def set_rule(
+    whose: Whose,
+    at_most: Annotated[
+        list[str],
+        typer.Argument(help="Limits of runs, research_runs, tokens or dollars, as tokens=200000/hour dollars=5/day."),
+    ],
+    as_json: AsJson = False,
+) -> None:
+    """Set the limits of somebody, in place of those until now."""
+    _put(whose, at_most, Output(as_json=as_json))
+
+
+@limits.command()
+def remove(whose: Whose, as_json: AsJson = False) -> None:
+    """Remove a rule: for a name the one for each then holds again."""
+    _put(whose, [], Output(as_json=as_json))
+
+
+def _put(whose: str, at_most: list[str], output: Output) -> None:
+    async def command(gateway: Gateway) -> int:
+        wanted = {"limits": [_limit(each) for each in at_most]}
+        rule = await gateway.request("PUT", f"/v1/limits/rules/{in_path(whose, 'rule')}", json=wanted)
+        if output.as_json:
+            output.json(rule)
+        else:
+            output.table(["whose", "tenant", "at most"], [_rule(rule)], whole={"whose"})
+        return 0
+
+    run(command)
+
+
+def _limit(text: str) -> Json:
+    """Raises UsageError."""
+    if not (match := _LIMIT.fullmatch(text)):
+        raise UsageError(
+            f"{text[:60]!r} is no limit; write runs, research_runs, tokens or dollars as tokens=200000/hour, for each hour, day or "
+            "month"
+        )
+    return {"what": match[1], "amount": float(match[2]), "per": match[3]}
+
+
+def _words(limit: Json) -> str:
+    return f"{limit['amount']:,.12g} {limit['what'].replace('_', ' ')} a{'n' * (limit['per'] == 'hour')} {limit['per']}"
+
+
+def _rule(rule: Json) -> list[str]:
+    return [rule["whose"], rule["tenant_id"] or "", "; ".join(map(_words, rule["limits"])) or "(no limit)"]
+
+
+def _state(state: Json) -> list[str]:
+    used = "" if state["used"] is None else f"{state['used']:,.12g}"
+    return [state["whose"], _words(state["limit"]), used, state["free_at"]]

@@ -1,0 +1,66 @@
+"""Limits as clients see them."""
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, Field
+
+from services.gateway.schemas.fields import RequestBody
+from services.gateway.schemas.times import Moment
+
+_MOST = 1e15
+
+
+class Limit(BaseModel):
+    """At most so much of something in each hour, day or month (UTC)."""
+
+    what: Literal["runs", "research_runs", "tokens", "dollars"] = Field(description="What is counted.")
+    amount: Annotated[float, Field(ge=0, le=_MOST, allow_inf_nan=False)] = Field(
+        description="At most so much; 0 allows none."
+    )
+    per: Literal["hour", "day", "month"] = Field(description="For how long.")
+
+
+class LimitState(BaseModel):
+    """A limit that holds for you, and how much of it is used."""
+
+    whose: str = Field(description="Whose use it sums up: `all`, `tenant` or `subject`.")
+    limit: Limit = Field(description="The limit.")
+    used: float | None = Field(
+        default=None,
+        description="Used in this hour, day or month, with what questions that are being answered have reserved. Of `all` only "
+        "operators see it.",
+    )
+    free_at: Moment = Field(description="When counting begins anew.")
+
+
+class LimitList(BaseModel):
+    """What you may use."""
+
+    limits: list[LimitState] = Field(
+        description="All of them hold: the tightest decides. Empty where nothing limits you."
+    )
+
+
+class LimitRule(BaseModel):
+    """Limits about somebody."""
+
+    whose: str = Field(
+        description="`all` (all tenants together), `tenant:NAME`, `tenant:*` (each tenant without a rule of its own), "
+        "`subject:NAME` or `subject:*` (each user of the tenant without a rule of their own)."
+    )
+    limits: list[Limit] = Field(description="The limits.")
+    tenant_id: str | None = Field(default=None, description="Tenant of a rule about users.")
+
+
+class LimitRules(BaseModel):
+    """Rules that are set."""
+
+    rules: list[LimitRule] = Field(description="By whose they are.")
+
+
+class NewLimits(RequestBody):
+    """The limits of a rule."""
+
+    limits: list[Limit] = Field(
+        max_length=12, description="They take the place of those until now; none removes the rule."
+    )

@@ -1,0 +1,45 @@
+"""The routes of limits, and what a refused client is told."""
+
+import httpx
+import pytest
+
+from kit.errors import ResourceExhausted
+from tests.service.gateway.conftest import World
+
+TOKENS = {"what": "tokens", "amount": 1000, "per": "hour"}
+
+
+async def test_limits_and_rules_are_shown_and_set(client: httpx.AsyncClient) -> None:
+    (state,) = (await client.get("/v1/limits")).json()["limits"]
+    assert (state["whose"], state["limit"], state["used"]) == ("subject", TOKENS, 10)
+    (rule,) = (await client.get("/v1/limits/rules")).json()["rules"]
+    assert rule["whose"] == "subject:*"
+    for whose in ("all", "tenant:*", "subject:*", "subject:auth0|62.a@b"):
+        answer = await client.put(f"/v1/limits/rules/{whose}", json={"limits": [TOKENS]})
+        assert answer.json() == {"whose": whose, "limits": [TOKENS], "tenant_id": None}
+    assert (await client.put("/v1/limits/rules/all", json={"limits": []})).json()["limits"] == []
+
+
+@pytest.mark.parametrize(
+    ("whose", "limit"),
+    [("everybody", TOKENS), ("subject:*", {**TOKENS, "what": "cups"}), ("subject:*", {**TOKENS, "amount": -1})],
+)
+async def test_rule_that_says_nothing_is_refused(
+    client: httpx.AsyncClient, whose: str, limit: dict[str, object]
+) -> None:
+    answer = await client.put(f"/v1/limits/rules/{whose}", json={"limits": [limit]})
+    assert answer.status_code == 400
+
+
+async def test_question_beyond_a_limit_is_told_which_whose_and_when_it_is_free_again(
+    client: httpx.AsyncClient, world: World
+) -> None:
+    told = {"limit": "tokens", "whose": "subject", "amount": "1000", "per": "hour"}
+    world.orchestrator.start_failure = ResourceExhausted(
+        "you may use 1000 tokens an hour", reason="LIMIT_REACHED", retry_after_s=60.0, free_in_s="2400", **told
+    )
+    answer = await client.post("/v1/qa", json={"question": "How long?", "collection_ids": ["default"]})
+    assert (answer.status_code, answer.headers["Retry-After"]) == (429, "60")
+    assert answer.headers["RateLimit-Policy"] == '"subject-tokens-hour";q=1000;w=3600'
+    assert answer.headers["RateLimit"] == '"subject-tokens-hour";r=0;t=2400'
+    assert told.items() <= answer.json().items()

@@ -1,0 +1,39 @@
+"""`groundwork limits`."""
+
+from __future__ import annotations
+
+import json
+
+from tests.unit.cli.conftest import FakeServer
+from tests.unit.cli.test_commands import Command
+
+TOKENS = {"what": "tokens", "amount": 200_000.0, "per": "hour"}
+RULE = {"whose": "subject:*", "tenant_id": "acme", "limits": [TOKENS]}
+
+
+def test_limits_are_shown_with_what_is_used(server: FakeServer, groundwork: Command) -> None:
+    state = {"whose": "subject", "limit": TOKENS, "used": 1500.0, "free_at": "2026-01-31T14:00:00Z"}
+    server.on("GET", "/v1/limits", lambda http: http.json({"limits": [state, {**state, "whose": "all", "used": None}]}))
+    shown = groundwork("limits").stdout.splitlines()
+    assert "200,000 tokens an hour" in shown[1]
+    assert "1,500" in shown[1]
+    server.on("GET", "/v1/limits", lambda http: http.json({"limits": []}))
+    assert groundwork("limits").stdout == "Nothing limits what you use.\n"
+
+
+def test_rules_are_listed_set_and_removed(server: FakeServer, groundwork: Command) -> None:
+    sent: list[object] = []
+    server.on("GET", "/v1/limits/rules", lambda http: http.json({"rules": [RULE]}))
+    server.on(
+        "PUT", "/v1/limits/rules/subject%3A%2A", lambda http: (sent.append(json.loads(http.body)), http.json(RULE))
+    )
+    assert "subject:*" in groundwork("limits", "rules").stdout
+    assert groundwork("limits", "set", "subject:*", "tokens=200000/hour").exit_code == 0
+    assert groundwork("limits", "remove", "subject:*").exit_code == 0
+    assert sent == [{"limits": [TOKENS]}, {"limits": []}]
+
+
+def test_limit_that_says_nothing_is_refused(server: FakeServer, groundwork: Command) -> None:
+    result = groundwork("limits", "set", "subject:*", "tokens=many")
+    assert result.exit_code == 2
+    assert "tokens=200000/hour" in result.stderr
