@@ -16,7 +16,7 @@ router = APIRouter(prefix="/v1/limits", tags=["usage"])
 
 _WHOSE = Pattern(
     r"^(?:all|tenant:(?:\*|[a-z0-9][a-z0-9_-]{0,63})|subject:(?:\*|[A-Za-z0-9][A-Za-z0-9._@+:|-]{0,127}))$",
-    "is nobody's; use all, tenant:NAME, tenant:*, subject:NAME or subject:*",
+    "is no such name; use all, tenant:NAME, tenant:*, subject:NAME or subject:*",
 )
 
 

@@ -10,7 +10,7 @@ from services.gateway.schemas.times import Moment
 _MOST = 1e15
 
 
-class Limit(BaseModel):
+class Limit(RequestBody):
     """At most so much of something in each hour, day or month (UTC)."""
 
     what: Literal["runs", "research_runs", "tokens", "dollars"] = Field(description="What is counted.")
