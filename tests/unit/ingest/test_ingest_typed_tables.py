@@ -79,3 +79,23 @@ def test_a_wrapped_paragraph_is_still_joined(tmp_path: Path) -> None:
 def test_names_of_columns_may_be_the_same_above_values(tmp_path: Path, text: str, expected: str) -> None:
     (tmp_path / "table.csv").write_text(text, "utf-8")
     assert read_file(tmp_path / "table.csv").text == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Store;Stock;;\n;;;\nItem;Qty;Price;\nRope;40;2,50;\nChain;9;12,00;\n",
+         "Store: Stock\n\nItem: Rope; Qty: 40; Price: 2,50\nItem: Chain; Qty: 9; Price: 12,00"),
+        ("By,Oda,,\n,,,\nSite,Quay 3,,\n\nItem,Qty,Unit,Note\nRope,40,m,\nChain,9,m,new\nBuoy,2,pcs,\n",
+         ("By: Oda\nSite: Quay 3\n\n"
+         "Item: Rope; Qty: 40; Unit: m\nItem: Chain; Qty: 9; Unit: m; Note: new\nItem: Buoy; Qty: 2; Unit: pcs")),
+        ("Item;Qty;Unit\n;;\nRope;40;m\nChain;9;m\n", "Item: Rope; Qty: 40; Unit: m\nItem: Chain; Qty: 9; Unit: m"),
+        (";2023;2024\n;;\nIncome;12;14\nCosts;9;11\n",
+         "column 1: Income; 2023: 12; 2024: 14\ncolumn 1: Costs; 2023: 9; 2024: 11"),
+    ],
+    ids=["a title", "two blocks of labels", "a header", "a header without a first name"],
+)  # fmt: skip
+def test_narrower_rows_above_an_empty_one_are_no_header(tmp_path: Path, text: str, expected: str) -> None:
+    (tmp_path / "table.csv").write_text(text, "utf-8")
+    found = read_file(tmp_path / "table.csv").text
+    assert " ".join(found.split()) == " ".join(expected.split())

@@ -21,6 +21,7 @@ _SAMPLE_CHARS = 64 * 1024
 _DELIMITER_NOTE = re.compile(r"\ufeff?sep=(.)[ \t;,]*(?:\r\n?|\n)", re.IGNORECASE)
 """What Excel writes above a table for itself."""
 _ROWS_OF_WIDTH = 200
+_ROWS_ABOVE = 20
 _HEADER_IS_USUAL = 1.5
 """Of such files: what the shape of the rows has to speak against."""
 _MIN_REPEATED = 3
@@ -35,8 +36,9 @@ def parse_csv(source: Source, name: str) -> ParsedDocument:
     csv.field_size_limit(max(len(text), 131_072))
     noted = _DELIMITER_NOTE.match(text)
     delimiter = noted[1] if noted else _delimiter(text, name)
-    rows = [row for row in _rows(text[noted.end() :] if noted else text, delimiter) if any(row)]
-    above = _lines_above(rows)
+    all_rows = list(_rows(text[noted.end() :] if noted else text, delimiter))
+    rows = [row for row in all_rows if any(row)]
+    above = max(_lines_above(rows), _lines_before_gap(all_rows))
     header, body = _split_header(rows[above:])
     blocks = [Block(BlockKind.TEXT, "; ".join(labelled_cells(list(filter(None, row))))) for row in rows[:above]]
     if header:
@@ -53,6 +55,22 @@ def _lines_above(rows: Sequence[Sequence[str]]) -> int:
     usual = max(widths, key=lambda width: (widths.count(width), width), default=0)
     above = next((at for at, row in enumerate(rows) if len(row) >= usual and sum(map(bool, row)) > 1), 0)
     return above if usual > 1 and widths.count(usual) > 1 else 0
+
+
+def _lines_before_gap(rows: Sequence[Sequence[str]]) -> int:
+    """How many rows stand above an empty one and hold fewer cells than those below: programs fill each row up to one width."""
+    filled = [sum(map(bool, row)) for row in rows[:_ROWS_OF_WIDTH]]
+    above = 0
+    for at, count in enumerate(filled[:_ROWS_ABOVE]):
+        before, below = filled[:at], [each for each in filled[at:] if each]
+        names_rows = (
+            at > 0 and filled[at - 1] > 0 and not rows[at - 1][0]
+        )  # a header without a name for the first column
+        if count or not any(before) or len(below) < 2 or names_rows:
+            continue
+        if max(before) < max(set(below), key=lambda width: (below.count(width), width)):
+            above = sum(map(bool, before))
+    return above
 
 
 def _rows(text: str, delimiter: str) -> Iterator[list[str]]:
