@@ -195,7 +195,7 @@ class ToolsSettings(MessageStoreSettings, LocalUserSettings, KeyedServiceSetting
     the log has their digests (`mcp_tool_withheld`)."""
     tools_mcp_list_every_s: float = Field(default=300.0, ge=1)
     """How often an MCP server is asked which tools it has, in seconds."""
-    tools_mcp_idle_sessions: int = Field(default=8, ge=0)
+    tools_mcp_idle_sessions: int = Field(default=4, ge=0)
     """Most sessions with MCP servers that stay open for a next call, in each process of the service. A program in Node.js takes
     some 70 MB meanwhile. 0: each call begins a session of its own, which takes a program up to two seconds."""
     tools_mcp_session_idle_s: float = Field(default=60.0, gt=0)
