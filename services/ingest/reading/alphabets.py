@@ -31,20 +31,23 @@ _BESIDE_LETTER = re.compile("[a-z][\u1100-\u11ff\u2e80-\uffef]|[\u1100-\u11ff\u2
 _WIDE = re.compile("[\u1100-\u11ff\u2e80-\uffef]")
 
 
-def is_of_one_language(text: str) -> bool:
+def is_of_one_language(text: str, least_share: float = 1.0) -> bool:
     """Whether the letters that are not English are those of one language, capitals begin words or fill them, and no sign stands
-    between letters. Texts of other scripts pass, unless they are single characters between letters."""
+    between letters. Texts of other scripts pass, unless they are single characters between letters.
+    `least_share`: of the letters."""
     if "\ufffd" in text:
         return False
     if wide := _WIDE.findall(text):
         return len(_LONE_CHARACTER.findall(text)) < len(wide) or not _BESIDE_LETTER.search(text)
     words = [word for word in _WORD.findall(text) if not word.isascii()]
-    letters = {each for word in words for char in word if char.isalpha() for each in char.lower() if not each.isascii()}
-    if not all("\xaa" <= each <= "\u024f" or "\u0400" <= each <= "\u04ff" for each in letters):
+    letters = [each for word in words for char in word if char.isalpha() for each in char.lower() if not each.isascii()]
+    if not all(
+        "\xaa" <= each <= "\u024f" or "\u02b0" <= each <= "\u02ff" or "\u0400" <= each <= "\u04ff" for each in letters
+    ):
         return True
     if _SIGN_WITHIN.search(text) or _ODD_SIGN.search(text) or not all(map(_is_word, words)):
         return False
-    return any(letters <= alphabet for alphabet in _ALPHABETS)
+    return any(sum(each in alphabet for each in letters) >= least_share * len(letters) for alphabet in _ALPHABETS)
 
 
 def _is_word(letters: str) -> bool:

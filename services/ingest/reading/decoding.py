@@ -44,6 +44,8 @@ _SUPERSETS = {
 }  # fmt: skip
 """What the beginning of a file is in, to what all of it may be in: with quotation marks, dashes and rare letters."""
 _MAX_GUESSES = 6
+_MOST_LETTERS = 0.6
+"""Of a text that may have names of other languages."""
 _FAIRLY_SURE = 0.2
 _WORDS_LOOKED_AT = 2000
 _SIGNS_AT_WORDS = frozenset("\u2019\u2018\u201c\u201d\u201e\u201a«»\u2039\u203a\u2013—…¿¡·\xad\xa0§™®©ªº†•")
@@ -155,7 +157,7 @@ def _guess(data: bytes) -> str:
         return usual
     sample = _informative_sample(data)
     guess = _guess_by_statistics(sample)
-    if is_of_one_language(sample.decode(guess, "replace")):
+    if is_of_one_language(sample.decode(guess, "replace"), _MOST_LETTERS):
         return guess
     return encoding_of_one_language(sample) or guess
 

@@ -58,6 +58,7 @@ def test_other_encodings_are_not_taken_for_damaged_utf8(text: str, encoding: str
 )
 def test_a_short_western_text_is_no_other_script(text: str) -> None:
     assert decode(text.encode("cp1252")).text == text
+    assert decode("Niño; Año; Tamaño São Paulo.".encode("cp1252")).text == "Niño; Año; Tamaño São Paulo."
 
 
 @pytest.mark.parametrize(
@@ -150,3 +151,10 @@ def test_texts_of_other_scripts_are_of_one_language(text: str) -> None:
 
 def test_letters_of_two_languages_or_signs_within_words_are_of_none() -> None:
     assert not any(map(is_of_one_language, ("leľí v dílně", "ľlu»oučký", "рТБЧЙМБ", "lТщlщvateur", "Gr더e", "\ufffd")))
+
+
+def test_western_text_of_several_languages_stays_western() -> None:
+    text = "Die schöne Frau lächelte.\n"
+    text += "L'été était très chaud.\nEl niño dijo: ¡Qué rico!\nHon åt köttbullar.\nO João comprou um café."
+    assert decode(text.encode("cp1252")).text == text
+    assert decode("Niño; Año; Tamaño São Paulo.".encode("cp1252")).text == "Niño; Año; Tamaño São Paulo."
