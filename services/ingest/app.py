@@ -15,6 +15,7 @@ from groundwork.reranker.v1 import reranker_pb2, reranker_pb2_grpc
 from groundwork.retriever.v1 import retriever_pb2, retriever_pb2_grpc
 from groundwork.store.v1 import store_pb2, store_pb2_grpc
 
+from kit.access.sealing import Sealer
 from kit.errors import GroundworkError
 from kit.jetstream import Nats
 from kit.jetstream.condition import StoreCondition
@@ -27,9 +28,11 @@ from services.ingest.adapters.clamd import ClamdScanner
 from services.ingest.adapters.nats_dead_letters import NatsDeadLetterStore
 from services.ingest.adapters.nats_files import NatsFileStore
 from services.ingest.adapters.nats_queues import NatsForgetting, NatsJobQueue
+from services.ingest.adapters.nats_sources import NatsSourceStore, source_kinds
 from services.ingest.adapters.nats_stores import NatsCollectionStore, NatsDocumentStore
 from services.ingest.adapters.reranker import RerankerEmbedder
 from services.ingest.adapters.retriever import RetrieverIndex
+from services.ingest.adapters.sources.folder import watched_folders
 from services.ingest.adapters.store_condition import ConditionReport, StoreServicer
 from services.ingest.documents.access import Access
 from services.ingest.documents.catalog import Catalog
@@ -47,6 +50,12 @@ from services.ingest.reading.pool.children import ParserPool
 from services.ingest.reading.recognition import OcrLimits
 from services.ingest.scanning import Gatekeeper
 from services.ingest.settings import IngestSettings
+from services.ingest.sources.desk import SourceDesk
+from services.ingest.sources.known import KnownFiles
+from services.ingest.sources.opening import SourceOpener
+from services.ingest.sources.ports import Surroundings
+from services.ingest.sources.schedule import SourceSchedule
+from services.ingest.sources.syncing import SourceSyncs
 from services.ingest.spool import Spool
 from services.ingest.upkeep.agreement import Agreement
 from services.ingest.upkeep.backlog import Backlog
@@ -65,6 +74,7 @@ from services.ingest.work.reuse import ChangeEmbedder
 
 _log = structlog.get_logger()
 _DUTIES_LEASE = "duties.worker"
+_SOURCES_LEASE = "duties.sources"
 _LEASE_CHECK_INTERVAL_S = 1.0
 _LEAD_RETRY_AFTER_S = 2.0
 
@@ -120,6 +130,21 @@ async def run_api(settings: IngestSettings) -> None:
                 takes_unscanned=settings.scanner_away == "flag",
             ),
         )
+        sources = await NatsSourceStore.open(shared.nats, metrics)
+        folders = watched_folders(settings.watched_folders, settings.data_dir / "watched-folders.json")
+        surroundings = Surroundings(folders, settings.source_max_files)
+        opener = SourceOpener(source_kinds(), Sealer(settings.signing_key()), surroundings)
+        syncs = SourceSyncs(
+            sources=sources,
+            opener=opener,
+            known=KnownFiles(shared.documents),
+            documents=shared.documents,
+            uploads=uploads,
+            deletion=shared.deletion,
+            now=_now,
+        )
+        schedule = SourceSchedule(sources, shared.collections, syncs, opener, _now)
+        service.spawn(lasting("sources", lambda: lead(shared.leases, schedule.run, lease=_SOURCES_LEASE)))
         service.spawn(lasting("clearing", shared.clearing.run))
         service.spawn(lasting("collections", shared.collections.follow))
         service.require("collections", shared.collections.wait_known, holds_port=True)
@@ -136,6 +161,7 @@ async def run_api(settings: IngestSettings) -> None:
                 dead_letters=shared.letters,
                 access=shared.access,
                 keys=keys,
+                sources=SourceDesk(sources, shared.documents, shared.catalog, opener, keys, _now, _new_id),
             ),
             ingest_pb2.DESCRIPTOR.services_by_name["IngestService"],
         )
@@ -243,13 +269,13 @@ async def run_worker(settings: IngestSettings) -> None:
         await service.serve()
 
 
-async def lead(leases: Leases, *duties: Duty) -> None:
-    """Does what one worker does for all whenever the lease is ours, until cancelled. The others wait for it to fall free; every
+async def lead(leases: Leases, *duties: Duty, lease: str = _DUTIES_LEASE) -> None:
+    """Does what one process does for all whenever the lease is ours, until cancelled. The others wait for it to fall free; every
     duty is harmless when two do it for a moment."""
     while True:
         try:
-            async with leases.hold(_DUTIES_LEASE) as lease:
-                await _do_while_leading(lease, duties)
+            async with leases.hold(lease) as held:
+                await _do_while_leading(held, duties)
         except* GroundworkError as errors:
             _log.warning("duties_interrupted", errors=[str(error) for error in errors.exceptions])
         await asyncio.sleep(_LEAD_RETRY_AFTER_S)

@@ -56,6 +56,12 @@ class BadName(InvalidArgument):
     reason = "BAD_NAME"
 
 
+class NameTaken(FailedPrecondition):
+    """The name that a source's file would have is another document's in the collection."""
+
+    reason = "NAME_TAKEN"
+
+
 class BadUpload(InvalidArgument):
     reason = "BAD_UPLOAD"
 
@@ -135,6 +141,36 @@ class IllegalMove(Internal):
     reason = "ILLEGAL_MOVE"
 
 
+class SourceNotFound(NotFound):
+    """There is no such source, or not for this caller."""
+
+    reason = "SOURCE_NOT_FOUND"
+
+
+class BadSource(InvalidArgument):
+    """A source cannot be made or changed like this."""
+
+    reason = "BAD_SOURCE"
+
+
+class SourceAway(FailedPrecondition):
+    """The source cannot be reached, or does not let us in. Its documents stay as they are; the next sync tries again."""
+
+    reason = "SOURCE_AWAY"
+
+
+class SourceTooLarge(FailedPrecondition):
+    """The source has more files than this installation takes."""
+
+    reason = "SOURCE_TOO_LARGE"
+
+
+class SourceEmpty(FailedPrecondition):
+    """The source has no files any more, where it had some: its documents stay until a person says that this is right."""
+
+    reason = "SOURCE_EMPTY"
+
+
 class DeadLetterNotFound(NotFound):
     reason = "DEAD_LETTER_NOT_FOUND"
 
@@ -147,6 +183,15 @@ class WorkersDied(Internal):
 
 class DocumentRejected(Exception):
     """The file cannot be read and trying again will not help. `message` is for the person who uploaded it."""
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+        self.message = message
+
+
+class FileNotTaken(Exception):
+    """A file cannot be taken from its source now. `message` is for the person whose source it is."""
 
     def __init__(self, reason: str, message: str) -> None:
         super().__init__(message)

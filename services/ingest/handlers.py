@@ -37,6 +37,8 @@ from services.ingest.documents.upload import Upload, Uploads
 from services.ingest.errors import BadUpload, UploadCorrupt, UploadIncomplete
 from services.ingest.metrics import Metrics
 from services.ingest.ports import Keys
+from services.ingest.sources.desk import SourceDesk
+from services.ingest.sources.handlers import SourceMethods
 from services.ingest.work.attempts import Attempts
 from services.ingest.work.dead_letters import DeadLetters
 
@@ -44,7 +46,7 @@ _log = structlog.get_logger()
 _DOWNLOAD_BYTES = 256 * 1024
 
 
-class IngestServicer(ingest_pb2_grpc.IngestServiceServicer):
+class IngestServicer(SourceMethods, ingest_pb2_grpc.IngestServiceServicer):
     """ingest.proto. The tenant is the principal's."""
 
     def __init__(
@@ -58,7 +60,9 @@ class IngestServicer(ingest_pb2_grpc.IngestServiceServicer):
         dead_letters: DeadLetters,
         access: Access,
         keys: Keys,
+        sources: SourceDesk,
     ) -> None:
+        self._sources = sources
         self._access = access
         self._uploads = uploads
         self._listing = listing

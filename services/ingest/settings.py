@@ -8,6 +8,7 @@ from pydantic import Field, StringConstraints, field_validator
 from kit.process.settings import LocalUserSettings, MessageStoreSettings, SigningServiceSettings
 from services.ingest.reading.decoding import codec_of_texts
 
+WatchedFolder = Annotated[str, StringConstraints(pattern=r"^(\*|[a-z0-9][a-z0-9_-]{0,63})/[^/]{1,64}$")]
 _SCANNER = r"^(unix:/.+|(\[[0-9a-fA-F:]+\]|[A-Za-z0-9._-]+):[0-9]{1,5})?$"
 
 
@@ -102,6 +103,14 @@ class IngestSettings(MessageStoreSettings, LocalUserSettings, SigningServiceSett
 
     ingest_lease_ttl_s: float = Field(default=15.0, gt=0)
     """Seconds after which the lease on a document whose worker was killed falls free. Its job comes back no sooner."""
+
+    watched_folders: dict[WatchedFolder, Path] = Field(default_factory=dict)
+    """Folders that sources may watch, as JSON: {"acme/contracts": "/srv/contracts", "*/handbook": "/srv/handbook"}. A name begins
+    with the tenant that may watch the folder, or with `*` for all. No other folder is ever read. The API's processes read them."""
+
+    source_max_files: int = Field(default=100_000, ge=1)
+    """Files that a source may have; one with more fails as SOURCE_TOO_LARGE. A hundred thousand take some 100 MB while they are
+    compared."""
 
     ingest_reconcile_interval_s: float = Field(default=3600.0, gt=0)
     """Seconds between two rounds in which all documents are compared with the indexes, and those made again that a lost index or a

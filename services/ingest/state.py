@@ -54,6 +54,15 @@ FILES = ObjectBucket(
     advice="Restore a backup, or upload these documents again",
     not_ours="the layout of NATS object stores, which is not ours to change",
 )
+SOURCES = Bucket(
+    "SOURCES",
+    holds="sources: where collections are filled from, and how their last syncs went",
+    written_by=("ingest",),
+    needed_by=("DOCUMENTS", "INGEST_KEYS"),
+    watch=Watch.VALUES,
+    if_lost="nothing is taken from these sources any more; their documents stay",
+    advice="Restore a backup, or make these sources again",
+)
 JOBS = Queue(
     "INGEST",
     "ingest",
@@ -64,4 +73,4 @@ JOBS = Queue(
     kept_for="until it is done",
     if_lost="jobs are queued again from the documents' records",
 )
-STATE = (COLLECTIONS, DEAD_LETTERS, DOCUMENTS, NAMES, LEASES, STORE_CONDITION, KEYS, FILES, JOBS)
+STATE = (COLLECTIONS, DEAD_LETTERS, DOCUMENTS, NAMES, LEASES, STORE_CONDITION, KEYS, FILES, SOURCES, JOBS)

@@ -96,7 +96,7 @@ def test_ports_import_values_and_no_implementation(ports: Path) -> None:
     assert not {module: names for module, names in found.items() if names}
 
 
-INGEST_ROOMS = ("reading", "documents", "work", "upkeep")
+INGEST_ROOMS = ("reading", "documents", "work", "upkeep", "sources")
 """A room may use those before it."""
 
 

@@ -26,6 +26,13 @@ class PageStatus(BaseModel):
     status: str = Field(description="`text`, `empty` or `failed`.")
 
 
+class DocumentSource(BaseModel):
+    """The file of a source that a document is."""
+
+    id: str = Field(validation_alias=AliasChoices("id", "source_id"), description="The source's id.")
+    path: str = Field(description="Names the file at the source.")
+
+
 class IngestReport(BaseModel):
     """What happened on the way from file to index."""
 
@@ -68,6 +75,7 @@ class Document(BaseModel):
                 "updated_at": "2026-01-31T12:00:01.500Z",
                 "revision_id": None,
                 "metadata": {"year": "2026"},
+                "source": None,
             }
         }
     )
@@ -92,6 +100,9 @@ class Document(BaseModel):
     updated_at: Moment | None = Field(default=None, description="Last change.")
     revision_id: str | None = Field(default=None, description="Active revision, once there is one.")
     metadata: dict[str, str] = Field(default_factory=dict, description="Fields given at upload.")
+    source: DocumentSource | None = Field(
+        default=None, description="The file of a source that it is; null of a document that was uploaded."
+    )
 
     @field_validator("report", mode="before")
     @classmethod

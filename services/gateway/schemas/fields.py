@@ -39,6 +39,7 @@ _NO_COLLECTION_ID = "is no collection id; use 1 to 64 of a-z, 0-9, '-' and '_', 
 _COLLECTION = Pattern(f"^{_COLLECTION_ID}$", _NO_COLLECTION_ID)
 _COLLECTION_OR_EMPTY = Pattern(f"^(?:{_COLLECTION_ID})?$", _NO_COLLECTION_ID)
 _DOCUMENT_ID = Pattern("^[0-9a-f]{8,64}$", "is no document id; it is 8 to 64 of 0-9 and a-f")
+_SOURCE_ID = Pattern("^[0-9a-f]{8,64}$", "is no source id; it is 8 to 64 of 0-9 and a-f")
 _DEAD_LETTER_ID = Pattern("^[0-9a-f]{8,64}$", "is no dead letter id; it is 8 to 64 of 0-9 and a-f")
 _RUN_ID = Pattern("^[0-9a-f]{32}$", "is no run id; it is 32 of 0-9 and a-f")
 _APPROVAL_ID = Pattern(
@@ -130,6 +131,7 @@ FactId = Annotated[str, _FACT_ID]
 
 CollectionPath = Annotated[str, _COLLECTION, Path(description="The collection's id.")]
 DocumentPath = Annotated[str, _DOCUMENT_ID, Path(description="The document's id.")]
+SourcePath = Annotated[str, _SOURCE_ID, Path(description="The source's id.")]
 ToolServerPath = Annotated[str, _TOOL_SERVER, Path(description="The server's name.")]
 ServerToolPath = Annotated[str, _SERVER_TOOL, Path(description="The tool's name at its server.")]
 AgentPath = Annotated[str, _LISTED_NAME, Path(description="Agent.")]

@@ -56,6 +56,9 @@ def document_message(document: Document) -> ingest_pb2.Document:
         updated_at=_timestamp(document.updated_at),
         revision_id=document.active.revision_id if document.active else "",
         metadata=document.metadata,
+        source=ingest_pb2.DocumentSource(source_id=document.origin.source_id, path=document.origin.key)
+        if document.origin
+        else None,
     )
 
 

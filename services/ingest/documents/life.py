@@ -16,6 +16,7 @@ from services.ingest.documents.models import (
     Failure,
     IngestJob,
     Lane,
+    Origin,
     Report,
     Revision,
     Status,
@@ -65,7 +66,7 @@ LIFE: Mapping[Move, Arrow] = {
     Move.CREATE: _arrow(
         {None},
         {Status.QUEUED},
-        "upload",
+        "upload, sync of a source",
         "the file is stored under its lease, and the name was claimed for this fresh id",
     ),
     Move.VOID: _arrow(
@@ -78,7 +79,7 @@ LIFE: Mapping[Move, Arrow] = {
     Move.REVISE: _arrow(
         _ALIVE,
         {Status.QUEUED},
-        "upload, reindex, dead letter queued again, reconciler, worker whose revision the index refuses",
+        "upload, sync of a source, reindex, dead letter queued again, reconciler, worker whose revision the index refuses",
         "the new revision's number is above every earlier one",
     ),
     Move.BEGIN: _arrow(
@@ -98,7 +99,7 @@ LIFE: Mapping[Move, Arrow] = {
     Move.DELETE: _arrow(
         {*_ALIVE, Status.UNKNOWN},
         {Status.DELETED},
-        "deletion, emptying of a collection, upload whose collection was deleted meanwhile",
+        "deletion, emptying of a collection, sync of a source, upload whose collection was deleted meanwhile",
         "nothing: whatever is under way finds the tombstone and ends",
     ),
     Move.SWEEP: _arrow(
@@ -122,6 +123,7 @@ def create(
     lane: Lane = Lane.INTERACTIVE,
     *,
     not_scanned: bool = False,
+    origin: Origin | None = None,
 ) -> Document:
     """A new document with its first revision to be made."""
     return Document(
@@ -137,6 +139,7 @@ def create(
         metadata=dict(metadata),
         pending=Revision(revision_id, 1, content, lane),
         not_scanned=not_scanned,
+        origin=origin,
     )
 
 
@@ -155,8 +158,10 @@ def revise(
     metadata: Mapping[str, str] | None = None,
     lane: Lane = Lane.INTERACTIVE,
     not_scanned: bool | None = None,
+    name: str = "",
+    origin: Origin | None = None,
 ) -> Document:
-    """A new revision is to be made, numbered higher than all of the document's own and than `above`."""
+    """A new revision is to be made, numbered higher than all of the document's own and than `above`. What is not given stays."""
     number = max(document.revision_count, above) + 1
     return _moved(
         Move.REVISE,
@@ -167,12 +172,19 @@ def revise(
         revision_count=number,
         pending=Revision(revision_id, number, content, lane),
         not_scanned=document.not_scanned if not_scanned is None else not_scanned,
+        name=name or document.name,
+        origin=origin or document.origin,
         status=Status.QUEUED,
         stage="",
         progress=0.0,
         error=None,
         tries=Tries(),
     )
+
+
+def note_origin(document: Document, origin: Origin) -> Document:
+    """The document's file was found as it is, in another version. This is no move."""
+    return replace(document, origin=origin)
 
 
 def begin(document: Document, now: datetime, report: Report, tries: Tries) -> Document:

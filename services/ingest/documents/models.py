@@ -91,6 +91,17 @@ class Report:
 
 
 @dataclass(frozen=True)
+class Origin:
+    """Which file of a source a document is."""
+
+    source_id: str
+    key: str
+    """Names the file at its source."""
+    version: str
+    """Of the file, as its source tells it, when it was taken; empty: it has to be looked at again."""
+
+
+@dataclass(frozen=True)
 class Document:
     """The record of a document.
 
@@ -122,6 +133,8 @@ class Document:
     """Of the pending revision."""
     not_scanned: bool = False
     """Whether its file was taken although the scanner for viruses could not look into it."""
+    origin: Origin | None = None
+    """None of a document that was uploaded."""
     newer_fields: Mapping[str, Any] = field(default_factory=dict)
     """What a newer version wrote that this one does not know, as JSON; written back with every change."""
 

@@ -20,6 +20,7 @@ from services.ingest.documents.models import (
     Failure,
     IngestJob,
     Lane,
+    Origin,
     Report,
     Revision,
     Status,
@@ -97,6 +98,7 @@ def decode_document(data: bytes) -> Document:
             "error": _plain(Failure, value["error"]) if value["error"] else None,
             "report": _report(value["report"]),
             "tries": _tries(value.get("tries")),
+            "origin": _plain(Origin, value["origin"]) if value.get("origin") else None,
             "newer_fields": newer,
         }
         return _of_right_types(Document(**{**known, **decoded}))

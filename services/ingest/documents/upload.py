@@ -12,6 +12,7 @@ takes longer than life.TOMBSTONE_LIFE between the two writes would not find the 
 import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -23,10 +24,10 @@ from services.ingest.documents.catalog import Catalog
 from services.ingest.documents.deletion import Deletion, file_lease
 from services.ingest.documents.file_users import files_of
 from services.ingest.documents.lanes import LaneChoice
-from services.ingest.documents.models import Content, Document, Lane, Status, StoredDocument
+from services.ingest.documents.models import Content, Document, Lane, Origin, Status, StoredDocument
 from services.ingest.documents.quota import StorageQuotas
 from services.ingest.documents.revising import Reviser
-from services.ingest.errors import CollectionNotFound, DocumentNotFound, UploadCorrupt
+from services.ingest.errors import CollectionNotFound, DocumentNotFound, NameTaken, UploadCorrupt
 from services.ingest.ports import DocumentStore, FileStore, Keys, Leases
 from services.ingest.reading.detection import detect_media_type, with_charset
 from services.ingest.scanning import Gatekeeper
@@ -54,6 +55,8 @@ class Upload:
     """None: what the sender's other uploads suggest."""
     not_scanned: bool = False
     """Whether the scanner for viruses could not look into it."""
+    origin: Origin | None = None
+    """The file of a source that it is."""
 
     def content_with(self, sha256: str) -> bytes:
         """What has to be the same in another upload with the same idempotency key."""
@@ -110,13 +113,40 @@ class Uploads:
     async def upload(self, caller: Principal, upload: Upload, data: AsyncIterator[bytes]) -> Document:
         """Takes a file and answers once it is stored and its job queued. Refuses what it can before the first byte."""
         tenant_id = caller.tenant_id
-        upload = replace(
-            upload, name=naming.file_name(upload.name), metadata=naming.checked_metadata(dict(upload.metadata))
-        )
-        charset = naming.checked_encoding(upload.encoding)
+        upload = _checked(upload)
         await self._catalog.get_to_change(caller, upload.collection_id)
         upload = replace(upload, lane=self._lanes.choose(caller, upload.collection_id, upload.lane))
-        limits = self._limits
+        async with self._received(tenant_id, upload, data) as (upload, content, file):
+            if not upload.idempotency_key:
+                return await self._take(tenant_id, upload, content, file)
+
+            async def make(_: Attempt) -> str:
+                return (await self._take(tenant_id, upload, content, file)).document_id
+
+            same = upload.content_with(content.sha256)
+            key = upload.idempotency_key
+            document_id = await self._keys.once(caller, "upload", key, same, self._new_id, make)
+            return await self._there(tenant_id, document_id)
+
+    async def take(
+        self, tenant_id: str, upload: Upload, data: AsyncIterator[bytes], moved_from: Callable[[str], str]
+    ) -> Document:
+        """As `upload`, for a file of a source, whose right to the collection its maker has shown. `moved_from` says for a content
+        which document it is that had another name before; empty for none. Raises NameTaken."""
+        async with self._received(tenant_id, _checked(upload), data) as (received, content, file):
+            if document_id := moved_from(content.sha256):
+                moved = await self._move(tenant_id, received, content, document_id)
+                if moved is not None:
+                    await self._reviser.queue(moved)
+                    return moved
+            return await self._take(tenant_id, received, content, file)
+
+    @asynccontextmanager
+    async def _received(
+        self, tenant_id: str, upload: Upload, data: AsyncIterator[bytes]
+    ) -> AsyncIterator[tuple[Upload, Content, SpooledFile]]:
+        """The file on local disk, as far as it may be stored."""
+        charset, limits = naming.checked_encoding(upload.encoding), self._limits
         if upload.size_bytes > limits.file_bytes:
             raise too_large(upload.name, limits.file_bytes)
         async with (
@@ -131,17 +161,7 @@ class Uploads:
             was_scanned = await self._gatekeeper.admit(file, upload.name)
             upload = replace(upload, not_scanned=not was_scanned)
             media_type = await file.read_by(lambda it: detect_media_type(it, upload.name))
-            content = Content(file.sha256, file.size_bytes, with_charset(media_type, charset))
-            if not upload.idempotency_key:
-                return await self._take(tenant_id, upload, content, file)
-
-            async def make(_: Attempt) -> str:
-                return (await self._take(tenant_id, upload, content, file)).document_id
-
-            same = upload.content_with(content.sha256)
-            key = upload.idempotency_key
-            document_id = await self._keys.once(caller, "upload", key, same, self._new_id, make)
-            return await self._there(tenant_id, document_id)
+            yield upload, Content(file.sha256, file.size_bytes, with_charset(media_type, charset)), file
 
     async def _there(self, tenant_id: str, document_id: str) -> Document:
         stored = await self._documents.get(tenant_id, document_id)
@@ -178,7 +198,8 @@ class Uploads:
                     created = await self._documents.create(self._created(tenant_id, named_id, upload, content))
                     return created.document, ""
                 stored = await self._named(tenant_id, named_id, upload, content)
-                if stored.document.status is not Status.DELETED:
+                # One that has another name by now was cut off between its move and giving the old name back.
+                if stored.document.status is not Status.DELETED and stored.document.name == upload.name:
                     return await self._revised(stored, upload, content)
                 own_id = self._new_id()
                 named_id = await self._documents.pass_name(*place, named_id, own_id)
@@ -197,9 +218,18 @@ class Uploads:
 
     async def _revised(self, stored: StoredDocument, upload: Upload, content: Content) -> tuple[Document, str]:
         """As `_store`, for a document that is there. Raises Aborted when it changed meanwhile."""
-        old = stored.document
+        old, origin = stored.document, upload.origin
+        if origin and (old.origin is None or (old.origin.source_id, old.origin.key) != (origin.source_id, origin.key)):
+            raise NameTaken(
+                f"the collection has another document {upload.name}, which is not this file of the source; delete that document, "
+                "or rename the file"
+            )
+        if old.origin and origin is None:
+            origin = replace(old.origin, version="")  # the next sync brings back what is at the source
         is_same = old.content == content and old.metadata == upload.metadata
         if is_same and old.status not in (Status.FAILED, Status.UNKNOWN):
+            if origin and origin != old.origin:
+                await self._documents.update(life.note_origin(old, origin), stored.version)
             return old, ""
         lane = upload.lane or Lane.INTERACTIVE
         revised = life.revise(
@@ -210,10 +240,46 @@ class Uploads:
             metadata=upload.metadata,
             lane=lane,
             not_scanned=upload.not_scanned,
+            origin=origin,
         )
         await self._documents.update(revised, stored.version)
         unused = files_of(old) - files_of(revised)
         return revised, unused.pop() if unused else ""
+
+    async def _move(self, tenant_id: str, upload: Upload, content: Content, document_id: str) -> Document | None:
+        """Gives a document the upload's name, and a revision under it. None when the document cannot have that name. The order is:
+        claim the new name, write the record, give the old name back; cut off anywhere, the next sync does the rest."""
+        place = (tenant_id, upload.collection_id, upload.name)
+        while True:
+            stored = await self._documents.get(tenant_id, document_id)
+            if stored is None or stored.document.status is Status.DELETED:
+                return None
+            holder_id = await self._documents.claim_name(*place, document_id)
+            if holder_id != document_id:
+                holder = await self._documents.get(tenant_id, holder_id)
+                if holder is None or holder.document.status is not Status.DELETED:
+                    return None
+                if await self._documents.pass_name(*place, holder_id, document_id) != document_id:
+                    continue
+            old = stored.document
+            revised = life.revise(
+                old,
+                content,
+                self._new_id(),
+                self._now(),
+                metadata=upload.metadata,
+                lane=upload.lane or Lane.INTERACTIVE,
+                not_scanned=upload.not_scanned,
+                name=upload.name,
+                origin=upload.origin,
+            )
+            try:
+                await self._documents.update(revised, stored.version)
+            except Aborted:
+                continue
+            if old.name != upload.name:
+                await self._documents.release_name(tenant_id, old.collection_id, old.name, document_id)
+            return revised
 
     def _created(self, tenant_id: str, document_id: str, upload: Upload, content: Content) -> Document:
         return life.create(
@@ -227,6 +293,7 @@ class Uploads:
             self._now(),
             upload.lane or Lane.INTERACTIVE,
             not_scanned=upload.not_scanned,
+            origin=upload.origin,
         )
 
     async def _check_collection_survived(self, document: Document) -> None:
@@ -239,6 +306,12 @@ class Uploads:
             f"collection {document.collection_id} was deleted while {document.name} was uploaded, and the file with it; "
             "upload it to another collection, or make this one again"
         )
+
+
+def _checked(upload: Upload) -> Upload:
+    """Raises BadName, BadUpload."""
+    metadata = naming.checked_metadata(dict(upload.metadata))
+    return replace(upload, name=naming.file_name(upload.name), metadata=metadata)
 
 
 def _check_declared(upload: Upload, file: SpooledFile) -> None:

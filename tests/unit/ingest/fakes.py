@@ -32,6 +32,7 @@ from services.ingest.reading.child.prepare import prepare
 from services.ingest.reading.chunks.tokens import EstimatedTokens
 from services.ingest.reading.models import Chunk, PreparedFile, PrepareRequest
 from services.ingest.reading.pool.chunk_lines import ChunkLines
+from services.ingest.sources.models import SourceRecord
 from services.ingest.spool import SpooledFile
 from services.ingest.work.models import EmbeddingModel, RevisionCheck, RevisionState
 
@@ -176,6 +177,53 @@ class FakeCollectionStore:
         for (tenant, _), collection in list(self.collections.items()):
             if tenant_id in ("*", tenant):
                 yield collection
+
+
+class FakeSourceStore:
+    def __init__(self) -> None:
+        self.records: dict[tuple[str, str], SourceRecord] = {}
+        self._watchers: list[asyncio.Queue[tuple[tuple[str, str], SourceRecord | None]]] = []
+
+    async def get(self, tenant_id: str, source_id: str) -> SourceRecord | None:
+        return self.records.get((tenant_id, source_id))
+
+    async def create(self, record: SourceRecord) -> None:
+        if record.place in self.records:
+            raise AlreadyExists("there")
+        self._put(record.place, record)
+
+    async def change(
+        self, tenant_id: str, source_id: str, change: Callable[[SourceRecord], SourceRecord]
+    ) -> SourceRecord | None:
+        if (stored := self.records.get((tenant_id, source_id))) is None:
+            return None
+        changed = change(stored)
+        self._put(changed.place, changed)
+        return changed
+
+    async def purge(self, tenant_id: str, source_id: str) -> None:
+        self._put((tenant_id, source_id), None)
+
+    async def all_of(self, tenant_id: str) -> AsyncIterator[SourceRecord]:
+        for (tenant, _), record in list(self.records.items()):
+            if tenant_id in ("*", tenant):
+                yield record
+
+    async def watch(self) -> AsyncGenerator[tuple[tuple[str, str], SourceRecord | None], None]:
+        queue: asyncio.Queue[tuple[tuple[str, str], SourceRecord | None]] = asyncio.Queue()
+        for item in self.records.items():
+            queue.put_nowait(item)
+        self._watchers.append(queue)
+        while True:
+            yield await queue.get()
+
+    def _put(self, place: tuple[str, str], record: SourceRecord | None) -> None:
+        if record is None:
+            self.records.pop(place, None)
+        else:
+            self.records[place] = record
+        for queue in self._watchers:
+            queue.put_nowait((place, record))
 
 
 class FakeFileStore:

@@ -5,6 +5,7 @@ isort:skip_file
 
 from collections import abc as _abc
 from google.protobuf import descriptor as _descriptor
+from google.protobuf import duration_pb2 as _duration_pb2
 from google.protobuf import message as _message
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
@@ -141,6 +142,42 @@ REQUEUE_OUTCOME_SUPERSEDED: RequeueOutcome.ValueType  # 4
 """Its document has been uploaded or read again since; the letter is dropped."""
 Global___RequeueOutcome: _TypeAlias = RequeueOutcome  # noqa: Y015
 
+class _SourceState:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _SourceStateEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_SourceState.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    SOURCE_STATE_UNSPECIFIED: _SourceState.ValueType  # 0
+    """Never sent."""
+    SOURCE_STATE_WAITING: _SourceState.ValueType  # 1
+    """In step, as of its last sync."""
+    SOURCE_STATE_SYNCING: _SourceState.ValueType  # 2
+    """A sync is under way."""
+    SOURCE_STATE_PAUSED: _SourceState.ValueType  # 3
+    """Nothing happens until it is let go on."""
+    SOURCE_STATE_FAILED: _SourceState.ValueType  # 4
+    """The last sync failed as a whole; error says why. The next one comes by the schedule."""
+    SOURCE_STATE_REMOVING: _SourceState.ValueType  # 5
+    """It is being removed with its documents."""
+
+class SourceState(_SourceState, metaclass=_SourceStateEnumTypeWrapper):
+    """What a source is doing."""
+
+SOURCE_STATE_UNSPECIFIED: SourceState.ValueType  # 0
+"""Never sent."""
+SOURCE_STATE_WAITING: SourceState.ValueType  # 1
+"""In step, as of its last sync."""
+SOURCE_STATE_SYNCING: SourceState.ValueType  # 2
+"""A sync is under way."""
+SOURCE_STATE_PAUSED: SourceState.ValueType  # 3
+"""Nothing happens until it is let go on."""
+SOURCE_STATE_FAILED: SourceState.ValueType  # 4
+"""The last sync failed as a whole; error says why. The next one comes by the schedule."""
+SOURCE_STATE_REMOVING: SourceState.ValueType  # 5
+"""It is being removed with its documents."""
+Global___SourceState: _TypeAlias = SourceState  # noqa: Y015
+
 @_typing.final
 class Document(_message.Message):
     """A document."""
@@ -182,6 +219,7 @@ class Document(_message.Message):
     UPDATED_AT_FIELD_NUMBER: _builtins.int
     REVISION_ID_FIELD_NUMBER: _builtins.int
     METADATA_FIELD_NUMBER: _builtins.int
+    SOURCE_FIELD_NUMBER: _builtins.int
     document_id: _builtins.str
     """Unique within the tenant."""
     collection_id: _builtins.str
@@ -222,6 +260,10 @@ class Document(_message.Message):
     def metadata(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
         """Fields given at upload."""
 
+    @_builtins.property
+    def source(self) -> Global___DocumentSource:
+        """The file of a source that it is; absent in a document that was uploaded."""
+
     def __init__(
         self,
         *,
@@ -240,14 +282,41 @@ class Document(_message.Message):
         updated_at: _timestamp_pb2.Timestamp | None = ...,
         revision_id: _builtins.str = ...,
         metadata: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
+        source: Global___DocumentSource | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["created_at", b"created_at", "error", b"error", "report", b"report", "updated_at", b"updated_at"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["created_at", b"created_at", "error", b"error", "report", b"report", "source", b"source", "updated_at", b"updated_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["collection_id", b"collection_id", "created_at", b"created_at", "document_id", b"document_id", "error", b"error", "media_type", b"media_type", "metadata", b"metadata", "name", b"name", "progress", b"progress", "report", b"report", "revision_id", b"revision_id", "sha256", b"sha256", "size_bytes", b"size_bytes", "stage", b"stage", "status", b"status", "updated_at", b"updated_at"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["collection_id", b"collection_id", "created_at", b"created_at", "document_id", b"document_id", "error", b"error", "media_type", b"media_type", "metadata", b"metadata", "name", b"name", "progress", b"progress", "report", b"report", "revision_id", b"revision_id", "sha256", b"sha256", "size_bytes", b"size_bytes", "source", b"source", "stage", b"stage", "status", b"status", "updated_at", b"updated_at"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Document: _TypeAlias = Document  # noqa: Y015
+
+@_typing.final
+class DocumentSource(_message.Message):
+    """Where a document comes from."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SOURCE_ID_FIELD_NUMBER: _builtins.int
+    PATH_FIELD_NUMBER: _builtins.int
+    source_id: _builtins.str
+    """The source."""
+    path: _builtins.str
+    """Names the file there, as its path."""
+    def __init__(
+        self,
+        *,
+        source_id: _builtins.str = ...,
+        path: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["path", b"path", "source_id", b"source_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DocumentSource: _TypeAlias = DocumentSource  # noqa: Y015
 
 @_typing.final
 class DocumentError(_message.Message):
@@ -1440,3 +1509,628 @@ class RequeueDeadLettersResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___RequeueDeadLettersResponse: _TypeAlias = RequeueDeadLettersResponse  # noqa: Y015
+
+@_typing.final
+class Source(_message.Message):
+    """A place from which a collection is filled."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    @_typing.final
+    class SettingsEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.str
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.str = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    SOURCE_ID_FIELD_NUMBER: _builtins.int
+    KIND_FIELD_NUMBER: _builtins.int
+    NAME_FIELD_NUMBER: _builtins.int
+    COLLECTION_ID_FIELD_NUMBER: _builtins.int
+    SETTINGS_FIELD_NUMBER: _builtins.int
+    SECRET_NAMES_FIELD_NUMBER: _builtins.int
+    EVERY_FIELD_NUMBER: _builtins.int
+    OWNER_FIELD_NUMBER: _builtins.int
+    CREATED_AT_FIELD_NUMBER: _builtins.int
+    STATE_FIELD_NUMBER: _builtins.int
+    ERROR_FIELD_NUMBER: _builtins.int
+    SYNC_FIELD_NUMBER: _builtins.int
+    NEXT_SYNC_AT_FIELD_NUMBER: _builtins.int
+    FILE_COUNT_FIELD_NUMBER: _builtins.int
+    PENDING_COUNT_FIELD_NUMBER: _builtins.int
+    FAILING_COUNT_FIELD_NUMBER: _builtins.int
+    FAILING_FIELD_NUMBER: _builtins.int
+    source_id: _builtins.str
+    """Unique within the tenant."""
+    kind: _builtins.str
+    """Which kind of place it is, for example "folder"."""
+    name: _builtins.str
+    """The folder of its documents' names."""
+    collection_id: _builtins.str
+    """Collection that it fills."""
+    owner: _builtins.str
+    """Subject who made it."""
+    state: Global___SourceState.ValueType
+    """What it is doing."""
+    file_count: _builtins.int
+    """Documents from it."""
+    pending_count: _builtins.int
+    """Those that are being indexed."""
+    failing_count: _builtins.int
+    """Files that could not be taken or read."""
+    @_builtins.property
+    def settings(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
+        """Where it is, in the words of its kind."""
+
+    @_builtins.property
+    def secret_names(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Names of the secrets that it has. Their values are shown to nobody."""
+
+    @_builtins.property
+    def every(self) -> _duration_pb2.Duration:
+        """Time from the end of a sync to the next."""
+
+    @_builtins.property
+    def created_at(self) -> _timestamp_pb2.Timestamp:
+        """When it was made."""
+
+    @_builtins.property
+    def error(self) -> Global___DocumentError:
+        """Why the last sync as a whole failed."""
+
+    @_builtins.property
+    def sync(self) -> Global___SourceSync:
+        """The sync under way, else the last one."""
+
+    @_builtins.property
+    def next_sync_at(self) -> _timestamp_pb2.Timestamp:
+        """When the next sync is due; absent while one is under way or due."""
+
+    @_builtins.property
+    def failing(self) -> _containers.RepeatedCompositeFieldContainer[Global___FailingFile]:
+        """Some of them, by path, at most 400. Empty in a list of sources."""
+
+    def __init__(
+        self,
+        *,
+        source_id: _builtins.str = ...,
+        kind: _builtins.str = ...,
+        name: _builtins.str = ...,
+        collection_id: _builtins.str = ...,
+        settings: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
+        secret_names: _abc.Iterable[_builtins.str] | None = ...,
+        every: _duration_pb2.Duration | None = ...,
+        owner: _builtins.str = ...,
+        created_at: _timestamp_pb2.Timestamp | None = ...,
+        state: Global___SourceState.ValueType = ...,
+        error: Global___DocumentError | None = ...,
+        sync: Global___SourceSync | None = ...,
+        next_sync_at: _timestamp_pb2.Timestamp | None = ...,
+        file_count: _builtins.int = ...,
+        pending_count: _builtins.int = ...,
+        failing_count: _builtins.int = ...,
+        failing: _abc.Iterable[Global___FailingFile] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["created_at", b"created_at", "error", b"error", "every", b"every", "next_sync_at", b"next_sync_at", "sync", b"sync"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["collection_id", b"collection_id", "created_at", b"created_at", "error", b"error", "every", b"every", "failing", b"failing", "failing_count", b"failing_count", "file_count", b"file_count", "kind", b"kind", "name", b"name", "next_sync_at", b"next_sync_at", "owner", b"owner", "pending_count", b"pending_count", "secret_names", b"secret_names", "settings", b"settings", "source_id", b"source_id", "state", b"state", "sync", b"sync"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Source: _TypeAlias = Source  # noqa: Y015
+
+@_typing.final
+class SourceSync(_message.Message):
+    """How a sync went, or goes."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    BEGAN_AT_FIELD_NUMBER: _builtins.int
+    ENDED_AT_FIELD_NUMBER: _builtins.int
+    TOTAL_COUNT_FIELD_NUMBER: _builtins.int
+    DONE_COUNT_FIELD_NUMBER: _builtins.int
+    ADDED_COUNT_FIELD_NUMBER: _builtins.int
+    CHANGED_COUNT_FIELD_NUMBER: _builtins.int
+    MOVED_COUNT_FIELD_NUMBER: _builtins.int
+    REMOVED_COUNT_FIELD_NUMBER: _builtins.int
+    FAILED_COUNT_FIELD_NUMBER: _builtins.int
+    REMAINING_FIELD_NUMBER: _builtins.int
+    total_count: _builtins.int
+    """Files to be taken or removed, as far as known."""
+    done_count: _builtins.int
+    """Those that are done, whatever became of them."""
+    added_count: _builtins.int
+    """New files."""
+    changed_count: _builtins.int
+    """Files with another content than before."""
+    moved_count: _builtins.int
+    """Files with another name than before."""
+    removed_count: _builtins.int
+    """Files that are gone, and their documents with them."""
+    failed_count: _builtins.int
+    """Files that could not be taken."""
+    @_builtins.property
+    def began_at(self) -> _timestamp_pb2.Timestamp:
+        """When it began."""
+
+    @_builtins.property
+    def ended_at(self) -> _timestamp_pb2.Timestamp:
+        """When it ended; absent while it is under way."""
+
+    @_builtins.property
+    def remaining(self) -> _duration_pb2.Duration:
+        """Time that is left by its pace so far; absent where nobody can tell."""
+
+    def __init__(
+        self,
+        *,
+        began_at: _timestamp_pb2.Timestamp | None = ...,
+        ended_at: _timestamp_pb2.Timestamp | None = ...,
+        total_count: _builtins.int = ...,
+        done_count: _builtins.int = ...,
+        added_count: _builtins.int = ...,
+        changed_count: _builtins.int = ...,
+        moved_count: _builtins.int = ...,
+        removed_count: _builtins.int = ...,
+        failed_count: _builtins.int = ...,
+        remaining: _duration_pb2.Duration | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["began_at", b"began_at", "ended_at", b"ended_at", "remaining", b"remaining"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["added_count", b"added_count", "began_at", b"began_at", "changed_count", b"changed_count", "done_count", b"done_count", "ended_at", b"ended_at", "failed_count", b"failed_count", "moved_count", b"moved_count", "remaining", b"remaining", "removed_count", b"removed_count", "total_count", b"total_count"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SourceSync: _TypeAlias = SourceSync  # noqa: Y015
+
+@_typing.final
+class FailingFile(_message.Message):
+    """A file of a source that could not be taken or read."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PATH_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    MESSAGE_FIELD_NUMBER: _builtins.int
+    DOCUMENT_ID_FIELD_NUMBER: _builtins.int
+    path: _builtins.str
+    """Names it at the source, as its path."""
+    reason: _builtins.str
+    """UPPER_SNAKE, for example "FILE_UNREADABLE"."""
+    message: _builtins.str
+    """What happened and what to do."""
+    document_id: _builtins.str
+    """Its document; empty where there is none."""
+    def __init__(
+        self,
+        *,
+        path: _builtins.str = ...,
+        reason: _builtins.str = ...,
+        message: _builtins.str = ...,
+        document_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["document_id", b"document_id", "message", b"message", "path", b"path", "reason", b"reason"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___FailingFile: _TypeAlias = FailingFile  # noqa: Y015
+
+@_typing.final
+class CreateSourceRequest(_message.Message):
+    """A new source."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    @_typing.final
+    class SettingsEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.str
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.str = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    @_typing.final
+    class SecretsEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.str
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.str = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    KIND_FIELD_NUMBER: _builtins.int
+    COLLECTION_ID_FIELD_NUMBER: _builtins.int
+    NAME_FIELD_NUMBER: _builtins.int
+    SETTINGS_FIELD_NUMBER: _builtins.int
+    SECRETS_FIELD_NUMBER: _builtins.int
+    EVERY_FIELD_NUMBER: _builtins.int
+    IDEMPOTENCY_KEY_FIELD_NUMBER: _builtins.int
+    kind: _builtins.str
+    """Which kind of place it is."""
+    collection_id: _builtins.str
+    """Collection that it fills."""
+    name: _builtins.str
+    """The folder of its documents' names; empty means one is chosen."""
+    idempotency_key: _builtins.str
+    """The caller's name for this request, as in CreateCollectionRequest. Empty means none."""
+    @_builtins.property
+    def settings(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
+        """Where it is, in the words of its kind."""
+
+    @_builtins.property
+    def secrets(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
+        """What it takes to get in. Stored sealed."""
+
+    @_builtins.property
+    def every(self) -> _duration_pb2.Duration:
+        """Time from the end of a sync to the next, in whole seconds from 60 to 604800; absent means 900."""
+
+    def __init__(
+        self,
+        *,
+        kind: _builtins.str = ...,
+        collection_id: _builtins.str = ...,
+        name: _builtins.str = ...,
+        settings: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
+        secrets: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
+        every: _duration_pb2.Duration | None = ...,
+        idempotency_key: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["every", b"every"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["collection_id", b"collection_id", "every", b"every", "idempotency_key", b"idempotency_key", "kind", b"kind", "name", b"name", "secrets", b"secrets", "settings", b"settings"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CreateSourceRequest: _TypeAlias = CreateSourceRequest  # noqa: Y015
+
+@_typing.final
+class CreateSourceResponse(_message.Message):
+    """The new source."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SOURCE_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def source(self) -> Global___Source:
+        """The source."""
+
+    def __init__(
+        self,
+        *,
+        source: Global___Source | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["source", b"source"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["source", b"source"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CreateSourceResponse: _TypeAlias = CreateSourceResponse  # noqa: Y015
+
+@_typing.final
+class GetSourceRequest(_message.Message):
+    """Names a source."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SOURCE_ID_FIELD_NUMBER: _builtins.int
+    source_id: _builtins.str
+    """Source."""
+    def __init__(
+        self,
+        *,
+        source_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["source_id", b"source_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetSourceRequest: _TypeAlias = GetSourceRequest  # noqa: Y015
+
+@_typing.final
+class GetSourceResponse(_message.Message):
+    """A source."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SOURCE_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def source(self) -> Global___Source:
+        """The source."""
+
+    def __init__(
+        self,
+        *,
+        source: Global___Source | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["source", b"source"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["source", b"source"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetSourceResponse: _TypeAlias = GetSourceResponse  # noqa: Y015
+
+@_typing.final
+class ListSourcesRequest(_message.Message):
+    """Asks for sources."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    COLLECTION_ID_FIELD_NUMBER: _builtins.int
+    collection_id: _builtins.str
+    """Only this collection's; empty means all."""
+    def __init__(
+        self,
+        *,
+        collection_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["collection_id", b"collection_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListSourcesRequest: _TypeAlias = ListSourcesRequest  # noqa: Y015
+
+@_typing.final
+class ListSourcesResponse(_message.Message):
+    """Sources."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SOURCES_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def sources(self) -> _containers.RepeatedCompositeFieldContainer[Global___Source]:
+        """By collection and name."""
+
+    def __init__(
+        self,
+        *,
+        sources: _abc.Iterable[Global___Source] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["sources", b"sources"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListSourcesResponse: _TypeAlias = ListSourcesResponse  # noqa: Y015
+
+@_typing.final
+class SourceSecrets(_message.Message):
+    """Secrets of a source."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    @_typing.final
+    class ValuesEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.str
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.str = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    VALUES_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def values(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
+        """By name."""
+
+    def __init__(
+        self,
+        *,
+        values: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["values", b"values"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SourceSecrets: _TypeAlias = SourceSecrets  # noqa: Y015
+
+@_typing.final
+class UpdateSourceRequest(_message.Message):
+    """Changes a source. What is left out stays as it is."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SOURCE_ID_FIELD_NUMBER: _builtins.int
+    EVERY_FIELD_NUMBER: _builtins.int
+    PAUSED_FIELD_NUMBER: _builtins.int
+    SECRETS_FIELD_NUMBER: _builtins.int
+    source_id: _builtins.str
+    """Source."""
+    paused: _builtins.bool
+    """Whether nothing happens until it is let go on."""
+    @_builtins.property
+    def every(self) -> _duration_pb2.Duration:
+        """Time from the end of a sync to the next."""
+
+    @_builtins.property
+    def secrets(self) -> Global___SourceSecrets:
+        """Instead of all that it had."""
+
+    def __init__(
+        self,
+        *,
+        source_id: _builtins.str = ...,
+        every: _duration_pb2.Duration | None = ...,
+        paused: _builtins.bool | None = ...,
+        secrets: Global___SourceSecrets | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_paused", b"_paused", "every", b"every", "paused", b"paused", "secrets", b"secrets"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_paused", b"_paused", "every", b"every", "paused", b"paused", "secrets", b"secrets", "source_id", b"source_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__paused: _TypeAlias = _typing.Literal["paused"]  # noqa: Y015
+    _WhichOneofArgType__paused: _TypeAlias = _typing.Literal["_paused", b"_paused"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__paused) -> _WhichOneofReturnType__paused | None: ...
+
+Global___UpdateSourceRequest: _TypeAlias = UpdateSourceRequest  # noqa: Y015
+
+@_typing.final
+class UpdateSourceResponse(_message.Message):
+    """The source as it is now."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SOURCE_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def source(self) -> Global___Source:
+        """The source."""
+
+    def __init__(
+        self,
+        *,
+        source: Global___Source | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["source", b"source"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["source", b"source"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___UpdateSourceResponse: _TypeAlias = UpdateSourceResponse  # noqa: Y015
+
+@_typing.final
+class RunSourceRequest(_message.Message):
+    """Names a source to sync."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SOURCE_ID_FIELD_NUMBER: _builtins.int
+    ACCEPT_EMPTY_FIELD_NUMBER: _builtins.int
+    source_id: _builtins.str
+    """Source."""
+    accept_empty: _builtins.bool
+    """Whether all its documents may be removed, where it has no files any more."""
+    def __init__(
+        self,
+        *,
+        source_id: _builtins.str = ...,
+        accept_empty: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["accept_empty", b"accept_empty", "source_id", b"source_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RunSourceRequest: _TypeAlias = RunSourceRequest  # noqa: Y015
+
+@_typing.final
+class RunSourceResponse(_message.Message):
+    """The source as it is now."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SOURCE_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def source(self) -> Global___Source:
+        """The source."""
+
+    def __init__(
+        self,
+        *,
+        source: Global___Source | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["source", b"source"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["source", b"source"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RunSourceResponse: _TypeAlias = RunSourceResponse  # noqa: Y015
+
+@_typing.final
+class DeleteSourceRequest(_message.Message):
+    """Names a source to remove."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SOURCE_ID_FIELD_NUMBER: _builtins.int
+    source_id: _builtins.str
+    """Source."""
+    def __init__(
+        self,
+        *,
+        source_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["source_id", b"source_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DeleteSourceRequest: _TypeAlias = DeleteSourceRequest  # noqa: Y015
+
+@_typing.final
+class DeleteSourceResponse(_message.Message):
+    """The source is being removed."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DeleteSourceResponse: _TypeAlias = DeleteSourceResponse  # noqa: Y015

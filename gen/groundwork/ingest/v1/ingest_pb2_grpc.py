@@ -119,6 +119,36 @@ class IngestServiceStub:
                 request_serializer=groundwork_dot_ingest_dot_v1_dot_ingest__pb2.RequeueDeadLettersRequest.SerializeToString,
                 response_deserializer=groundwork_dot_ingest_dot_v1_dot_ingest__pb2.RequeueDeadLettersResponse.FromString,
                 _registered_method=True)
+        self.CreateSource = channel.unary_unary(
+                '/groundwork.ingest.v1.IngestService/CreateSource',
+                request_serializer=groundwork_dot_ingest_dot_v1_dot_ingest__pb2.CreateSourceRequest.SerializeToString,
+                response_deserializer=groundwork_dot_ingest_dot_v1_dot_ingest__pb2.CreateSourceResponse.FromString,
+                _registered_method=True)
+        self.GetSource = channel.unary_unary(
+                '/groundwork.ingest.v1.IngestService/GetSource',
+                request_serializer=groundwork_dot_ingest_dot_v1_dot_ingest__pb2.GetSourceRequest.SerializeToString,
+                response_deserializer=groundwork_dot_ingest_dot_v1_dot_ingest__pb2.GetSourceResponse.FromString,
+                _registered_method=True)
+        self.ListSources = channel.unary_unary(
+                '/groundwork.ingest.v1.IngestService/ListSources',
+                request_serializer=groundwork_dot_ingest_dot_v1_dot_ingest__pb2.ListSourcesRequest.SerializeToString,
+                response_deserializer=groundwork_dot_ingest_dot_v1_dot_ingest__pb2.ListSourcesResponse.FromString,
+                _registered_method=True)
+        self.UpdateSource = channel.unary_unary(
+                '/groundwork.ingest.v1.IngestService/UpdateSource',
+                request_serializer=groundwork_dot_ingest_dot_v1_dot_ingest__pb2.UpdateSourceRequest.SerializeToString,
+                response_deserializer=groundwork_dot_ingest_dot_v1_dot_ingest__pb2.UpdateSourceResponse.FromString,
+                _registered_method=True)
+        self.RunSource = channel.unary_unary(
+                '/groundwork.ingest.v1.IngestService/RunSource',
+                request_serializer=groundwork_dot_ingest_dot_v1_dot_ingest__pb2.RunSourceRequest.SerializeToString,
+                response_deserializer=groundwork_dot_ingest_dot_v1_dot_ingest__pb2.RunSourceResponse.FromString,
+                _registered_method=True)
+        self.DeleteSource = channel.unary_unary(
+                '/groundwork.ingest.v1.IngestService/DeleteSource',
+                request_serializer=groundwork_dot_ingest_dot_v1_dot_ingest__pb2.DeleteSourceRequest.SerializeToString,
+                response_deserializer=groundwork_dot_ingest_dot_v1_dot_ingest__pb2.DeleteSourceResponse.FromString,
+                _registered_method=True)
 
 
 class IngestServiceServicer:
@@ -244,6 +274,48 @@ class IngestServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def CreateSource(self, request, context):
+        """Makes a source, which fills a collection and stays in step with it. A folder of the server may be watched by who sees all of the tenant.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetSource(self, request, context):
+        """One source, with the files that could not be taken.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListSources(self, request, context):
+        """The sources of the collections that the caller may read, by collection and name.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def UpdateSource(self, request, context):
+        """Changes how often a source is synced, pauses it or lets it go on, or gives it other secrets.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def RunSource(self, request, context):
+        """Has a sync begin now, which also tries files again that could not be read.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def DeleteSource(self, request, context):
+        """Removes a source with its documents, which go behind the answer. Harmless when repeated while they go.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_IngestServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -326,6 +398,36 @@ def add_IngestServiceServicer_to_server(servicer, server):
                     servicer.RequeueDeadLetters,
                     request_deserializer=groundwork_dot_ingest_dot_v1_dot_ingest__pb2.RequeueDeadLettersRequest.FromString,
                     response_serializer=groundwork_dot_ingest_dot_v1_dot_ingest__pb2.RequeueDeadLettersResponse.SerializeToString,
+            ),
+            'CreateSource': grpc.unary_unary_rpc_method_handler(
+                    servicer.CreateSource,
+                    request_deserializer=groundwork_dot_ingest_dot_v1_dot_ingest__pb2.CreateSourceRequest.FromString,
+                    response_serializer=groundwork_dot_ingest_dot_v1_dot_ingest__pb2.CreateSourceResponse.SerializeToString,
+            ),
+            'GetSource': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetSource,
+                    request_deserializer=groundwork_dot_ingest_dot_v1_dot_ingest__pb2.GetSourceRequest.FromString,
+                    response_serializer=groundwork_dot_ingest_dot_v1_dot_ingest__pb2.GetSourceResponse.SerializeToString,
+            ),
+            'ListSources': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListSources,
+                    request_deserializer=groundwork_dot_ingest_dot_v1_dot_ingest__pb2.ListSourcesRequest.FromString,
+                    response_serializer=groundwork_dot_ingest_dot_v1_dot_ingest__pb2.ListSourcesResponse.SerializeToString,
+            ),
+            'UpdateSource': grpc.unary_unary_rpc_method_handler(
+                    servicer.UpdateSource,
+                    request_deserializer=groundwork_dot_ingest_dot_v1_dot_ingest__pb2.UpdateSourceRequest.FromString,
+                    response_serializer=groundwork_dot_ingest_dot_v1_dot_ingest__pb2.UpdateSourceResponse.SerializeToString,
+            ),
+            'RunSource': grpc.unary_unary_rpc_method_handler(
+                    servicer.RunSource,
+                    request_deserializer=groundwork_dot_ingest_dot_v1_dot_ingest__pb2.RunSourceRequest.FromString,
+                    response_serializer=groundwork_dot_ingest_dot_v1_dot_ingest__pb2.RunSourceResponse.SerializeToString,
+            ),
+            'DeleteSource': grpc.unary_unary_rpc_method_handler(
+                    servicer.DeleteSource,
+                    request_deserializer=groundwork_dot_ingest_dot_v1_dot_ingest__pb2.DeleteSourceRequest.FromString,
+                    response_serializer=groundwork_dot_ingest_dot_v1_dot_ingest__pb2.DeleteSourceResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -765,6 +867,168 @@ class IngestService:
             '/groundwork.ingest.v1.IngestService/RequeueDeadLetters',
             groundwork_dot_ingest_dot_v1_dot_ingest__pb2.RequeueDeadLettersRequest.SerializeToString,
             groundwork_dot_ingest_dot_v1_dot_ingest__pb2.RequeueDeadLettersResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CreateSource(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/groundwork.ingest.v1.IngestService/CreateSource',
+            groundwork_dot_ingest_dot_v1_dot_ingest__pb2.CreateSourceRequest.SerializeToString,
+            groundwork_dot_ingest_dot_v1_dot_ingest__pb2.CreateSourceResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetSource(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/groundwork.ingest.v1.IngestService/GetSource',
+            groundwork_dot_ingest_dot_v1_dot_ingest__pb2.GetSourceRequest.SerializeToString,
+            groundwork_dot_ingest_dot_v1_dot_ingest__pb2.GetSourceResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListSources(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/groundwork.ingest.v1.IngestService/ListSources',
+            groundwork_dot_ingest_dot_v1_dot_ingest__pb2.ListSourcesRequest.SerializeToString,
+            groundwork_dot_ingest_dot_v1_dot_ingest__pb2.ListSourcesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def UpdateSource(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/groundwork.ingest.v1.IngestService/UpdateSource',
+            groundwork_dot_ingest_dot_v1_dot_ingest__pb2.UpdateSourceRequest.SerializeToString,
+            groundwork_dot_ingest_dot_v1_dot_ingest__pb2.UpdateSourceResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RunSource(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/groundwork.ingest.v1.IngestService/RunSource',
+            groundwork_dot_ingest_dot_v1_dot_ingest__pb2.RunSourceRequest.SerializeToString,
+            groundwork_dot_ingest_dot_v1_dot_ingest__pb2.RunSourceResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DeleteSource(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/groundwork.ingest.v1.IngestService/DeleteSource',
+            groundwork_dot_ingest_dot_v1_dot_ingest__pb2.DeleteSourceRequest.SerializeToString,
+            groundwork_dot_ingest_dot_v1_dot_ingest__pb2.DeleteSourceResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -59,6 +59,18 @@ class IngestServiceStub:
     """Queues a given-up document again. Harmless when repeated. NOT_FOUND DEAD_LETTER_NOT_FOUND when there is no such letter."""
     RequeueDeadLetters: _aio.UnaryUnaryMultiCallable[_ingest_pb2.RequeueDeadLettersRequest, _ingest_pb2.RequeueDeadLettersResponse]
     """Queues many given-up documents again, at most 500 a call. Harmless when repeated."""
+    CreateSource: _aio.UnaryUnaryMultiCallable[_ingest_pb2.CreateSourceRequest, _ingest_pb2.CreateSourceResponse]
+    """Makes a source, which fills a collection and stays in step with it. A folder of the server may be watched by who sees all of the tenant."""
+    GetSource: _aio.UnaryUnaryMultiCallable[_ingest_pb2.GetSourceRequest, _ingest_pb2.GetSourceResponse]
+    """One source, with the files that could not be taken."""
+    ListSources: _aio.UnaryUnaryMultiCallable[_ingest_pb2.ListSourcesRequest, _ingest_pb2.ListSourcesResponse]
+    """The sources of the collections that the caller may read, by collection and name."""
+    UpdateSource: _aio.UnaryUnaryMultiCallable[_ingest_pb2.UpdateSourceRequest, _ingest_pb2.UpdateSourceResponse]
+    """Changes how often a source is synced, pauses it or lets it go on, or gives it other secrets."""
+    RunSource: _aio.UnaryUnaryMultiCallable[_ingest_pb2.RunSourceRequest, _ingest_pb2.RunSourceResponse]
+    """Has a sync begin now, which also tries files again that could not be read."""
+    DeleteSource: _aio.UnaryUnaryMultiCallable[_ingest_pb2.DeleteSourceRequest, _ingest_pb2.DeleteSourceResponse]
+    """Removes a source with its documents, which go behind the answer. Harmless when repeated while they go."""
 
 class IngestServiceServicer(metaclass=_abc_1.ABCMeta):
     """Documents and their collections. The tenant is the principal's; no request names one.
@@ -201,5 +213,53 @@ class IngestServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _aio.ServicerContext[_ingest_pb2.RequeueDeadLettersRequest, _abc.Awaitable[_ingest_pb2.RequeueDeadLettersResponse]],
     ) -> _abc.Awaitable[_ingest_pb2.RequeueDeadLettersResponse]:
         """Queues many given-up documents again, at most 500 a call. Harmless when repeated."""
+
+    @_abc_1.abstractmethod
+    def CreateSource(
+        self,
+        request: _ingest_pb2.CreateSourceRequest,
+        context: _aio.ServicerContext[_ingest_pb2.CreateSourceRequest, _abc.Awaitable[_ingest_pb2.CreateSourceResponse]],
+    ) -> _abc.Awaitable[_ingest_pb2.CreateSourceResponse]:
+        """Makes a source, which fills a collection and stays in step with it. A folder of the server may be watched by who sees all of the tenant."""
+
+    @_abc_1.abstractmethod
+    def GetSource(
+        self,
+        request: _ingest_pb2.GetSourceRequest,
+        context: _aio.ServicerContext[_ingest_pb2.GetSourceRequest, _abc.Awaitable[_ingest_pb2.GetSourceResponse]],
+    ) -> _abc.Awaitable[_ingest_pb2.GetSourceResponse]:
+        """One source, with the files that could not be taken."""
+
+    @_abc_1.abstractmethod
+    def ListSources(
+        self,
+        request: _ingest_pb2.ListSourcesRequest,
+        context: _aio.ServicerContext[_ingest_pb2.ListSourcesRequest, _abc.Awaitable[_ingest_pb2.ListSourcesResponse]],
+    ) -> _abc.Awaitable[_ingest_pb2.ListSourcesResponse]:
+        """The sources of the collections that the caller may read, by collection and name."""
+
+    @_abc_1.abstractmethod
+    def UpdateSource(
+        self,
+        request: _ingest_pb2.UpdateSourceRequest,
+        context: _aio.ServicerContext[_ingest_pb2.UpdateSourceRequest, _abc.Awaitable[_ingest_pb2.UpdateSourceResponse]],
+    ) -> _abc.Awaitable[_ingest_pb2.UpdateSourceResponse]:
+        """Changes how often a source is synced, pauses it or lets it go on, or gives it other secrets."""
+
+    @_abc_1.abstractmethod
+    def RunSource(
+        self,
+        request: _ingest_pb2.RunSourceRequest,
+        context: _aio.ServicerContext[_ingest_pb2.RunSourceRequest, _abc.Awaitable[_ingest_pb2.RunSourceResponse]],
+    ) -> _abc.Awaitable[_ingest_pb2.RunSourceResponse]:
+        """Has a sync begin now, which also tries files again that could not be read."""
+
+    @_abc_1.abstractmethod
+    def DeleteSource(
+        self,
+        request: _ingest_pb2.DeleteSourceRequest,
+        context: _aio.ServicerContext[_ingest_pb2.DeleteSourceRequest, _abc.Awaitable[_ingest_pb2.DeleteSourceResponse]],
+    ) -> _abc.Awaitable[_ingest_pb2.DeleteSourceResponse]:
+        """Removes a source with its documents, which go behind the answer. Harmless when repeated while they go."""
 
 def add_IngestServiceServicer_to_server(servicer: IngestServiceServicer, server: _aio.Server) -> None: ...

@@ -1,0 +1,79 @@
+"""Opening sources by their records: the kind that is named, its settings, and its secrets, which are stored sealed."""
+
+import base64
+import json
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
+
+from kit.errors import FailedPrecondition
+from services.ingest.errors import BadSource, SourceAway
+from services.ingest.sources.models import SourceRecord
+from services.ingest.sources.ports import Opening, SecretSealer, SourceKind, SourceReader, Surroundings
+
+
+class SourceOpener:
+    """Knows the kinds of sources by name."""
+
+    def __init__(self, kinds: Mapping[str, SourceKind], sealer: SecretSealer, surroundings: Surroundings) -> None:
+        self._kinds = kinds
+        self._sealer = sealer
+        self._surroundings = surroundings
+
+    def kind(self, name: str) -> SourceKind:
+        """Raises BadSource."""
+        if name not in self._kinds:
+            known = ", ".join(sorted(self._kinds))
+            raise BadSource(f"there is no kind of source {name[:40]!r}; there are: {known}")
+        return self._kinds[name]
+
+    def checked_settings(
+        self, kind: SourceKind, settings: Mapping[str, str], secrets: Mapping[str, str]
+    ) -> Mapping[str, str]:
+        """Those that are not empty. Raises BadSource for what the kind does not know, and for what it lacks."""
+        for given, is_secret in ((settings, False), (secrets, True)):
+            known = [each.name for each in kind.fields if each.is_secret is is_secret]
+            if unknown := sorted(given.keys() - set(known)):
+                what = "secret" if is_secret else "setting"
+                there_are = ", ".join(known) or "none"
+                raise BadSource(
+                    f"a source of kind {kind.name} has no {what} {unknown[0][:40]!r}; there are: {there_are}"
+                )
+        for each in kind.fields:
+            if each.is_required and not (secrets if each.is_secret else settings).get(each.name):
+                raise BadSource(f"a source of kind {kind.name} needs {each.name}: {each.says}")
+        return {name: value for name, value in settings.items() if value}
+
+    def seal(self, record: SourceRecord, secrets: Mapping[str, str]) -> SourceRecord:
+        """The record with these secrets, instead of those that it had."""
+        given = {name: value for name, value in secrets.items() if value}
+        sealed = self._sealer.seal(json.dumps(given).encode(), _place(record)) if given else b""
+        return replace(record, sealed_secrets=base64.b64encode(sealed).decode(), secret_names=tuple(sorted(given)))
+
+    def open(self, record: SourceRecord) -> AbstractAsyncContextManager[SourceReader]:
+        """Raises BadSource, SourceAway."""
+        secrets = self._secrets(record)
+        return self.kind(record.kind).open(Opening(record.tenant_id, record.settings, secrets, self._surroundings))
+
+    def watch(self, record: SourceRecord) -> AsyncIterator[None] | None:
+        """Tells when something has changed at the source; None where only the schedule can tell. Raises BadSource."""
+        kind = self.kind(record.kind)
+        if kind.watch is None:
+            return None
+        return kind.watch(Opening(record.tenant_id, record.settings, self._secrets(record), self._surroundings))
+
+    def _secrets(self, record: SourceRecord) -> Mapping[str, str]:
+        if not record.sealed_secrets:
+            return {}
+        try:
+            opened = self._sealer.open(base64.b64decode(record.sealed_secrets), _place(record))
+        except FailedPrecondition as error:
+            raise SourceAway(
+                "the secrets of the source cannot be opened any more, since the key of this service has changed; give them again"
+            ) from error
+        secrets: dict[str, str] = json.loads(opened)
+        return secrets
+
+
+def _place(record: SourceRecord) -> str:
+    return f"source.{record.tenant_id}.{record.source_id}"

@@ -1,0 +1,101 @@
+"""What a sync needs from outside. A kind of source is a module in services/ingest/adapters/sources with a SourceKind named KIND."""
+
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from services.ingest.sources.models import SourceFile, SourceListing, SourceRecord
+
+
+class SourceReader(Protocol):
+    """A source that is open. Every method may raise SourceAway."""
+
+    async def list_changes(self, cursor: str) -> SourceListing:
+        """What is there, or what has changed since the cursor of an earlier listing. Raises SourceTooLarge."""
+
+    def fetch(self, file: SourceFile) -> AsyncIterator[bytes]:
+        """The bytes of a listed file. Raises FileNotTaken for what is wrong with this file alone."""
+
+
+@dataclass(frozen=True)
+class SourceField:
+    """Something that a person says of a source."""
+
+    name: str
+    says: str
+    """What it means."""
+    is_required: bool = False
+    is_secret: bool = False
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What this process has for sources."""
+
+    watched_folders: Callable[[str], Mapping[str, Path]]
+    """Folders that a tenant may watch, by name."""
+    max_files: int
+    """In a listing."""
+
+
+@dataclass(frozen=True)
+class Opening:
+    """What a source is opened with."""
+
+    tenant_id: str
+    settings: Mapping[str, str]
+    secrets: Mapping[str, str]
+    surroundings: Surroundings
+
+
+@dataclass(frozen=True)
+class SourceKind:
+    """A kind of source."""
+
+    name: str
+    says: str
+    """What it is, in a sentence."""
+    fields: tuple[SourceField, ...]
+    open: Callable[[Opening], AbstractAsyncContextManager[SourceReader]]
+    """Raises SourceSettingsWrong, SourceAway."""
+    default_name: Callable[[Mapping[str, str]], str]
+    """Of a source with these settings."""
+    needs_admin: bool = False
+    """Whether only who sees all of the tenant may make one."""
+    watch: Callable[[Opening], AsyncIterator[None]] | None = None
+    """Tells when something has changed there, until closed; None where only the schedule can tell."""
+
+
+class SourceStore(Protocol):
+    """Records of sources. Every method may raise Unavailable."""
+
+    async def get(self, tenant_id: str, source_id: str) -> SourceRecord | None: ...
+
+    async def create(self, record: SourceRecord) -> None:
+        """Raises AlreadyExists."""
+
+    async def change(
+        self, tenant_id: str, source_id: str, change: Callable[[SourceRecord], SourceRecord]
+    ) -> SourceRecord | None:
+        """Writes what `change` makes of the stored record, and returns it; None when there is none. `change` is called again where
+        another writer was faster, and what it raises is raised."""
+
+    async def purge(self, tenant_id: str, source_id: str) -> None:
+        """Harmless when it is gone."""
+
+    def all_of(self, tenant_id: str) -> AsyncIterator[SourceRecord]:
+        """The tenant's sources; "*" means every tenant's."""
+
+    def watch(self) -> AsyncGenerator[tuple[tuple[str, str], SourceRecord | None], None]:
+        """All tenants' sources by place, then every change; None for one that is gone."""
+
+
+class SecretSealer(Protocol):
+    """Keeps what nobody else may read."""
+
+    def seal(self, value: bytes, place: str) -> bytes: ...
+
+    def open(self, sealed: bytes, place: str) -> bytes:
+        """Raises FailedPrecondition when it cannot be opened any more."""

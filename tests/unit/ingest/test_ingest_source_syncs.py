@@ -1,0 +1,229 @@
+"""Syncs that are cut off after any step, and that run beside one another: in the end each file is one document, as it is at the
+source, and nothing else is left."""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from services.ingest.documents.models import Document, Status
+from services.ingest.errors import FileNotTaken
+from services.ingest.sources.known import KnownFiles
+from services.ingest.sources.models import FailingFile, SourceFile, SourceListing, SourceRecord
+from services.ingest.sources.opening import SourceOpener
+from services.ingest.sources.ports import Opening, SourceField, SourceKind, Surroundings
+from services.ingest.sources.syncing import SourceSyncs
+from tests.unit.ingest.fakes import FakeSourceStore
+from tests.unit.ingest.faults import Process, in_process, make_killable
+from tests.unit.ingest.world import TENANT, World
+
+BEFORE = {"same.md": "Nobody touches this.", "edited.md": "First.", "old/name.md": "It moves.", "gone.md": "It goes."}
+AFTER = {"same.md": "Nobody touches this.", "edited.md": "Second.", "new/name.md": "It moves.", "fresh.md": "It comes."}
+
+
+class Place:
+    """A source in memory."""
+
+    def __init__(self) -> None:
+        self.files: dict[str, str] = {}
+        self.broken: set[str] = set()
+        self.fetched: list[str] = []
+        self.listing: dict[str, Any] = {}
+        self.cursors: list[str] = []
+
+    async def list_changes(self, cursor: str) -> SourceListing:
+        self.cursors.append(cursor)
+        files = [SourceFile(key, f"v-{text}") for key, text in self.files.items()]
+        return SourceListing(files, **self.listing)
+
+    async def fetch(self, file: SourceFile) -> AsyncIterator[bytes]:
+        self.fetched.append(file.key)
+        if file.key in self.broken:
+            raise FileNotTaken("FILE_UNREADABLE", "it cannot be read; mend it")
+        yield self.files[file.key].encode()
+
+
+class PlainSealer:
+    def seal(self, value: bytes, place: str) -> bytes:
+        return place.encode() + value
+
+    def open(self, sealed: bytes, place: str) -> bytes:
+        return sealed.removeprefix(place.encode())
+
+
+class Step:
+    """A world with a source in it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.world = World(folder)
+        self.place = Place()
+        self.sources = FakeSourceStore()
+        self.record = SourceRecord(
+            TENANT, "ab" * 8, "place", "notes", "default", "ann", self.world.clock(), every_s=900, settings={}
+        )
+
+        @asynccontextmanager
+        async def open_place(_: Opening) -> AsyncIterator[Place]:
+            yield self.place
+
+        kind = SourceKind("place", "In memory.", (SourceField("at", "where"),), open_place, lambda _: "notes")
+        self.opener = SourceOpener({"place": kind}, PlainSealer(), Surroundings(lambda _: {}, max_files=100))
+
+    def syncs(self) -> SourceSyncs:
+        """Of a process of its own, which knows nothing of others."""
+        world = self.world
+        return SourceSyncs(
+            sources=self.sources,
+            opener=self.opener,
+            known=KnownFiles(world.store),
+            documents=world.store,
+            uploads=world.uploads,
+            deletion=world.deletion,
+            now=world.clock,
+        )
+
+    async def begin(self, files: dict[str, str]) -> None:
+        await self.sources.create(self.record)
+        self.place.files = dict(files)
+        await self.sync()
+
+    async def sync(self) -> SourceRecord:
+        await self.syncs().sync(await self.stored())
+        await self.work()
+        return await self.stored()
+
+    async def stored(self) -> SourceRecord:
+        found = await self.sources.get(*self.record.place)
+        assert found is not None
+        return found
+
+    async def work(self) -> None:
+        world = self.world
+        world.clock.now += timedelta(minutes=1)
+        await world.sweeper.sweep()
+        for job in list(world.jobs.jobs.values()):
+            if await world.attempts.run(job, 1) is None:
+                world.jobs.jobs.pop(job.revision_id, None)
+
+    def living(self) -> list[Document]:
+        found = (stored.document for stored in self.world.store.records.values())
+        return [document for document in found if document.status is not Status.DELETED]
+
+    def texts(self) -> dict[str, str]:
+        """By key, of what is searchable."""
+        living = self.living()
+        keys = [document.origin.key if document.origin else "" for document in living]
+        assert len(keys) == len(set(keys)), "a file is there twice"
+        assert all(document.name == f"notes/{key}" for key, document in zip(keys, living, strict=True))
+        searchable = (" ".join(self.world.index.searchable(document.document_id)) for document in living)
+        return dict(zip(keys, searchable, strict=True))
+
+
+def ids(step: Step) -> dict[str, str]:
+    return {document.origin.key: document.document_id for document in step.living() if document.origin}
+
+
+async def test_sync_reads_what_changed_and_nothing_else(tmp_path: Path) -> None:
+    step = Step(tmp_path)
+    await step.begin(BEFORE)
+    assert step.texts() == BEFORE
+    before, step.place.fetched = ids(step), []
+    step.place.files = dict(AFTER)
+    counts = (await step.sync()).sync.counts
+    assert step.texts() == AFTER
+    assert sorted(step.place.fetched) == ["edited.md", "fresh.md", "new/name.md"]
+    assert (counts.added, counts.changed, counts.moved, counts.removed, counts.failed) == (1, 1, 1, 1, 0)
+    assert counts.done == counts.total
+    after = ids(step)
+    assert (after["new/name.md"], after["edited.md"]) == (before["old/name.md"], before["edited.md"])
+    step.place.fetched = []
+    await step.sync()
+    assert step.place.fetched == []
+
+
+@pytest.mark.parametrize("start", range(0, 160, 16))
+async def test_sync_that_was_cut_off_after_any_step_is_done_by_the_next(tmp_path: Path, start: int) -> None:
+    for calls in range(start + 1, start + 17):
+        (folder := tmp_path / str(calls)).mkdir()
+        step = Step(folder)
+        await step.begin(BEFORE)
+        step.place.files = dict(AFTER)
+        make_killable(step.world, random.Random(calls))
+        await asyncio.create_task(in_process(step.syncs().sync(await step.stored()), Process(calls, 1)))
+        await step.sync()
+        await step.work()
+        assert step.texts() == AFTER, calls
+        assert (await step.stored()).sync.began_at is None
+
+
+@pytest.mark.parametrize("seed", range(6))
+async def test_ten_kills_and_two_syncs_at_once_lose_and_double_nothing(tmp_path: Path, seed: int) -> None:
+    turns = random.Random(seed)
+    step = Step(tmp_path)
+    await step.begin(BEFORE)
+    make_killable(step.world, turns)
+    killed = 0
+    while killed < 10:
+        names = turns.sample(["a.md", "b.md", "c/d.md", "same.md", "e.md"], 4)
+        step.place.files = {name: turns.choice(["One.", "Two.", "Three.", name]) for name in names}
+        work = [
+            in_process(step.syncs().sync(await step.stored()), Process(turns.randrange(5, 90), turns.choice([1, 4, 40])))
+            for _ in range(2)
+        ]
+        killed += (await asyncio.gather(*map(asyncio.create_task, work))).count(False)
+        await step.work()
+    for _ in range(2):
+        await step.sync()
+    assert step.texts() == step.place.files
+
+
+async def test_failing_file_is_named_and_tried_again(tmp_path: Path) -> None:
+    step = Step(tmp_path)
+    step.place.broken = {"edited.md"}
+    await step.begin(BEFORE)
+    assert (await step.stored()).sync.failing == (
+        FailingFile("edited.md", "FILE_UNREADABLE", "it cannot be read; mend it"),
+    )
+    assert step.texts().keys() == BEFORE.keys() - {"edited.md"}
+    step.place.broken = set()
+    assert (await step.sync()).sync.failing_count == 0
+    assert step.texts() == BEFORE
+
+
+async def test_listing_of_changes_goes_on_at_its_cursor_and_removes_only_what_it_says(tmp_path: Path) -> None:
+    step = Step(tmp_path)
+    step.place.listing = {"is_complete": False, "cursor": "1"}
+    await step.begin(BEFORE)
+    step.place.files = {"edited.md": "Second."}
+    step.place.listing = {"is_complete": False, "cursor": "2", "gone": ["gone.md", "never.md"]}
+    await step.sync()
+    assert step.texts() == {key: text for key, text in BEFORE.items() if key != "gone.md"} | {"edited.md": "Second."}
+    assert step.place.cursors == ["", "1"]
+    step.place.broken, step.place.files = {"bad.md"}, {"bad.md": "x"}
+    await step.sync()
+    await step.sync()
+    assert step.place.cursors == ["", "1", "2", ""], "what failed is listed again"
+
+
+async def test_part_that_cannot_be_listed_keeps_its_documents(tmp_path: Path) -> None:
+    step = Step(tmp_path)
+    await step.begin(BEFORE)
+    del step.place.files["old/name.md"], step.place.files["gone.md"]
+    step.place.listing = {"problems": [FailingFile("old", "FOLDER_UNREADABLE", "it cannot be read")]}
+    state = (await step.sync()).sync
+    assert step.texts().keys() == BEFORE.keys() - {"gone.md"}
+    assert [file.key for file in state.failing] == ["old"]
+
+
+async def test_secrets_are_opened_for_the_source_that_they_were_sealed_for(tmp_path: Path) -> None:
+    step = Step(tmp_path)
+    sealed = step.opener.seal(step.record, {"key": "k1", "empty": ""})
+    assert sealed.secret_names == ("key",)
+    assert step.opener._secrets(sealed) == {"key": "k1"}
+    assert step.opener._secrets(replace(sealed, sealed_secrets="")) == {}
