@@ -28,6 +28,7 @@ from cli.commands.memory import memory
 from cli.commands.models import models
 from cli.commands.research import research
 from cli.commands.runs import runs
+from cli.commands.sources import sources, watch
 from cli.commands.threads import threads
 from cli.commands.tool_servers import tool_servers
 from cli.commands.tools import tools
@@ -54,6 +55,8 @@ app = typer.Typer(
 )
 app.add_typer(documents, name="documents")
 app.add_typer(collections, name="collections")
+app.add_typer(sources, name="sources")
+app.command(epilog=WHERE)(watch)
 app.add_typer(embedding, name="embedding")
 app.add_typer(jobs, name="jobs")
 app.add_typer(threads, name="threads")

@@ -84,7 +84,13 @@ CASES = (
             },
             "route": {"enabled": True, "parentRefs": [{"name": "public"}], "hostnames": ["c.example.com"]},
             "gateway": {"allowedHosts": ["d.example.com"], "proxies": ["10.0.0.0/8"]},
-            "ingest": {"scanner": {"address": "clamd.security:3310", "away": "flag"}, "storageQuotaBytes": 10737418240},
+            "ingest": {
+                "scanner": {"address": "clamd.security:3310", "away": "flag"},
+                "storageQuotaBytes": 10737418240,
+                "watchedFolders": [
+                    {"name": "acme/contracts", "volume": {"persistentVolumeClaim": {"claimName": "contracts"}}}
+                ],
+            },
             "networkPolicy": {"clients": [namespace("ingress-nginx")]},
         },
         api_versions=(GATEWAY_API,),

@@ -34,11 +34,14 @@ from services.ingest.documents.models import (
     Document,
     Failure,
     IngestJob,
+    Origin,
     Report,
     Revision,
     Status,
     Tries,
 )
+from services.ingest.sources import records as source_records
+from services.ingest.sources.models import Counts, FailingFile, SourceRecord, SyncState
 from services.memory import state as memory
 from services.memory.adapters import deletions, facts
 from services.memory.adapters import nats as threads
@@ -189,6 +192,12 @@ def _ingest() -> Iterator[Kind]:
         lambda: b"doc-1",
         lambda data: nats_stores._claimant(Entry("acme.papers.x", data, 1)).encode(),
         is_text=True,
+    )
+    yield Kind(
+        ingest.SOURCES,
+        lambda: source_records.encode_source(_SOURCE),
+        lambda data: source_records.encode_source(source_records.decode_source(data)),
+        change=lambda data: source_records.encode_source(replace(source_records.decode_source(data), paused=True)),
     )
     yield Kind(
         ingest.STORE_CONDITION,
@@ -514,6 +523,25 @@ _DOCUMENT = Document(
     ),
     swept=True,
     tries=Tries(1, 1, "worker-1", _FAILURE, AT, AT),
+    origin=Origin("ab" * 16, "reports/tower.pdf", "v2"),
+)
+_SOURCE = SourceRecord(
+    "acme",
+    "ab" * 16,
+    "folder",
+    "reports",
+    "papers",
+    "ann",
+    AT,
+    900,
+    settings={"folder": "reports"},
+    sealed_secrets="AQ==",
+    secret_names=("key",),
+    collection_made_at=AT,
+    requested_at=AT,
+    sync=SyncState(
+        AT, AT, AT, Counts(4, 2, 1), (FailingFile("a.pdf", "FILE_TOO_LARGE", "it is large"),), 1, "c", _FAILURE
+    ),
 )
 _LETTER = DeadLetter(
     "acme", "rev-2", 2, "doc-1", "papers", "reports/tower.pdf", _FAILURE, "parse", 3, 1, AT, AT, requeued_at=AT

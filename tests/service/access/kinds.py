@@ -18,6 +18,7 @@ BY_NAME = {
     "chunk_id": "chunk",
     "chunk_ids": "chunk",
     "dead_letter_id": "dead letter",
+    "source_id": "source",
     "thread_id": "thread",
     "message_id": "message",
     "fact_id": "fact",
@@ -136,6 +137,8 @@ NO_IDS = frozenset(
         ),
         # Of a limit: whose it is names users of the caller's own tenant, whoever they are.
         *("whose", "what", "per"),
+        # Of a source.
+        *("settings", "secrets", "every_s", "accept_empty"),
         # Of texts, and only services name them: whose text it is cannot be told from them.
         *("content_hash", "content_hashes"),
     }
@@ -148,6 +151,7 @@ UNKNOWN = {
     "revision": "1a" * 16,
     "chunk": "2a" * 16,
     "dead letter": "3a" * 16,
+    "source": "9a" * 16,
     "thread": "0a0b0c0d0e0f",
     "message": f"{'4a' * 16}-question",
     "fact": "8a" * 16,

@@ -4,9 +4,10 @@ The language model and the model server are doubles."""
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -18,7 +19,7 @@ from groundwork.orchestrator.v1 import orchestrator_pb2, orchestrator_pb2_grpc
 from groundwork.reranker.v1 import reranker_pb2, reranker_pb2_grpc
 from groundwork.retriever.v1 import retriever_pb2, retriever_pb2_grpc
 
-from kit.access.principal import Principal, use_principal
+from kit.access.principal import ADMIN, Principal, use_principal
 from kit.errors import FailedPrecondition
 from kit.rpc.channel import Channel
 from kit.testing.harness import USER_SCOPES, free_port, open_test_channel, running_service, running_servicer
@@ -110,6 +111,9 @@ async def running_world(nats_url: str, data_dir: Path) -> AsyncIterator[World]:
             for room, address in addresses.items()
         }
         world = World(nats_url, addresses, channels)
+        folders = {"acme/watched": str(data_dir / "watched")}
+        (data_dir / "watched").mkdir()
+        (data_dir / "ingest" / "watched-folders.json").write_text(json.dumps(folders))
         with use_principal(ANN):
             await _fill(world)
         yield world
@@ -183,6 +187,11 @@ async def _fill_documents(world: World) -> None:
     await _read_document(world, f"{SECRET}-{_UNREADABLE}.md", f"# {SECRET}\n\nThis is {_UNREADABLE}.")
     (letter,) = (await stub.ListDeadLetters(ingest_pb2.ListDeadLettersRequest(), timeout=TIMEOUT_S)).dead_letters
     ids["dead letter"] = letter.dead_letter_id
+    new = ingest_pb2.CreateSourceRequest(
+        kind="folder", collection_id=ids["collection"], name=SECRET, settings={"folder": "watched"}
+    )
+    with use_principal(replace(ANN, scopes=frozenset({ADMIN}))):  # she may watch a folder of the server
+        ids["source"] = (await stub.CreateSource(new, timeout=TIMEOUT_S)).source.source_id
     search = retriever_pb2.SearchRequest(queries=[SECRET], collection_ids=[ids["collection"]])
     hits = (await world.stub("retriever").Search(search, timeout=TIMEOUT_S)).hits
     ids["chunk"], ids["revision"] = hits[0].chunk.chunk_id, hits[0].chunk.revision_id

@@ -50,6 +50,8 @@ class FakeIngest(ingest_pb2_grpc.IngestServiceServicer):
     def __init__(self) -> None:
         self.documents: dict[str, ingest_pb2.Document] = {}
         self.files: dict[str, bytes] = {}
+        self.sources: dict[str, ingest_pb2.Source] = {}
+        self.source_requests: list[Any] = []
         self.headers: list[ingest_pb2.UploadHeader] = []
         self.received_bytes = 0
         self.largest_piece = 0
@@ -188,6 +190,51 @@ class FakeIngest(ingest_pb2_grpc.IngestServiceServicer):
         return ingest_pb2.RequeueDeadLetterResponse(
             outcome=ingest_pb2.REQUEUE_OUTCOME_REQUEUED, document=self.documents[letter.document_id]
         )
+
+    async def CreateSource(self, request: Any, context: Any) -> ingest_pb2.CreateSourceResponse:
+        self.source_requests.append(request)
+        made = ingest_pb2.Source(
+            source_id="5d0c7be9f2c1",
+            kind=request.kind,
+            name=request.name or "contracts",
+            collection_id=request.collection_id,
+            settings=request.settings,
+            secret_names=sorted(request.secrets),
+            every=request.every,
+            owner="tester",
+            state=ingest_pb2.SOURCE_STATE_SYNCING,
+            sync=ingest_pb2.SourceSync(total_count=4, done_count=1),
+            file_count=3,
+            failing_count=1,
+            failing=[ingest_pb2.FailingFile(path="a.pdf", reason="FILE_UNREADABLE", message="it cannot be read")],
+        )
+        made.sync.remaining.FromSeconds(3)
+        self.sources[made.source_id] = made
+        return ingest_pb2.CreateSourceResponse(source=made)
+
+    async def GetSource(self, request: Any, context: Any) -> ingest_pb2.GetSourceResponse:
+        return ingest_pb2.GetSourceResponse(source=self._source(request))
+
+    async def ListSources(self, request: Any, context: Any) -> ingest_pb2.ListSourcesResponse:
+        self.source_requests.append(request)
+        return ingest_pb2.ListSourcesResponse(sources=self.sources.values())
+
+    async def UpdateSource(self, request: Any, context: Any) -> ingest_pb2.UpdateSourceResponse:
+        self.source_requests.append(request)
+        return ingest_pb2.UpdateSourceResponse(source=self._source(request))
+
+    async def RunSource(self, request: Any, context: Any) -> ingest_pb2.RunSourceResponse:
+        self.source_requests.append(request)
+        return ingest_pb2.RunSourceResponse(source=self._source(request))
+
+    async def DeleteSource(self, request: Any, context: Any) -> ingest_pb2.DeleteSourceResponse:
+        del self.sources[self._source(request).source_id]
+        return ingest_pb2.DeleteSourceResponse()
+
+    def _source(self, request: Any) -> ingest_pb2.Source:
+        if request.source_id not in self.sources:
+            raise NotFound(f"there is no source {request.source_id}", reason="SOURCE_NOT_FOUND")
+        return self.sources[request.source_id]
 
     async def RequeueDeadLetters(self, request: Any, context: Any) -> ingest_pb2.RequeueDeadLettersResponse:
         self.requeues.append(request)

@@ -11,6 +11,7 @@ from typing import Any
 
 import httpx
 import pytest
+from google.protobuf.duration_pb2 import Duration
 from groundwork.ingest.v1 import ingest_pb2
 from groundwork.memory.v1 import memory_pb2
 from jsonschema import Draft202012Validator, validators
@@ -53,6 +54,7 @@ PATHS = {
     "server": "crm",
     "tool": "find",
     "dead_letter_id": "1e000001",
+    "source_id": "5d0c7be9f2c1",
     "operation": "answer",
     "name": "research",
     "key_id": "0" * 24,
@@ -79,6 +81,9 @@ BODIES: dict[str, dict[str, Any]] = {
     "NewThread": {},
     "ThreadTitle": {"title": "Notice"},
     "RequeueMany": {},
+    "NewSource": {"kind": "folder", "settings": {"folder": "contracts"}},
+    "ChangedSource": {"paused": True},
+    "SourceRun": {},
     "EmbeddingChange": {"model": "new-model"},
     "EvaluationOrder": {},
     "EmbeddingSwap": {},
@@ -130,6 +135,14 @@ class CheckedIngest(FakeIngest):
     async def RequeueDeadLetter(self, request: Any, context: Any) -> Any:
         _must_be_one(naming.is_document_id(request.dead_letter_id))
         return await super().RequeueDeadLetter(request, context)
+
+    def _source(self, request: Any) -> ingest_pb2.Source:
+        _must_be_one(naming.is_document_id(request.source_id))
+        return super()._source(request)
+
+    async def DeleteSource(self, request: Any, context: Any) -> ingest_pb2.DeleteSourceResponse:
+        self._source(request)
+        return ingest_pb2.DeleteSourceResponse()
 
 
 class CheckedMemory(FakeMemory):
@@ -186,6 +199,9 @@ async def world() -> AsyncIterator[World]:
     )
     world.ingest.documents = {"d0000001": document("d0000001", status=ingest_pb2.DOCUMENT_STATUS_READY)}
     world.ingest.files = {"d0000001": b"text"}
+    world.ingest.sources = {
+        "5d0c7be9f2c1": ingest_pb2.Source(source_id="5d0c7be9f2c1", every=Duration(seconds=900), state=1)
+    }
     world.ingest.dead_letters = {"1e000001": ingest_pb2.DeadLetter(dead_letter_id="1e000001", document_id="d0000001")}
     await world.start()
     yield world

@@ -224,7 +224,9 @@ async def test_source_of_a_deleted_collection_goes_with_it(folder: Folder) -> No
     assert not (await folder.stub.ListDocuments(listed, timeout=TIMEOUT_S)).documents
 
 
-async def test_what_a_person_uploads_in_the_place_of_a_file_gives_way_to_the_file(folder: Folder, system: System) -> None:
+async def test_what_a_person_uploads_in_the_place_of_a_file_gives_way_to_the_file(
+    folder: Folder, system: System
+) -> None:
     mine = await system.upload(b"By hand.", "notes/plan.md")
     folder.write("plan.md", "The tower is to be painted green.")
     folder.write("other.md", "Another file.")

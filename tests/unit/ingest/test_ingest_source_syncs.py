@@ -173,7 +173,9 @@ async def test_ten_kills_and_two_syncs_at_once_lose_and_double_nothing(tmp_path:
         names = turns.sample(["a.md", "b.md", "c/d.md", "same.md", "e.md"], 4)
         step.place.files = {name: turns.choice(["One.", "Two.", "Three.", name]) for name in names}
         work = [
-            in_process(step.syncs().sync(await step.stored()), Process(turns.randrange(5, 90), turns.choice([1, 4, 40])))
+            in_process(
+                step.syncs().sync(await step.stored()), Process(turns.randrange(5, 90), turns.choice([1, 4, 40]))
+            )
             for _ in range(2)
         ]
         killed += (await asyncio.gather(*map(asyncio.create_task, work))).count(False)

@@ -148,6 +148,13 @@ GROUNDWORK_SCANNER_AWAY: {{ $.values.scanner.away }}
 {{- with .values.storageQuotaBytes }}
 GROUNDWORK_STORAGE_QUOTA_BYTES: {{ int64 . | quote }}
 {{- end }}
+{{- with .values.watchedFolders }}
+{{- $folders := dict }}
+{{- range $number, $folder := . }}
+{{- $_ := set $folders $folder.name (printf "/watched/%d" $number) }}
+{{- end }}
+GROUNDWORK_WATCHED_FOLDERS: {{ $folders | toJson | quote }}
+{{- end }}
 {{- end -}}
 
 {{- define "groundwork.env.ingest-worker" -}}

@@ -27,6 +27,19 @@ volumeMounts:
 {{- end }}
 {{- end -}}
 
+{{- define "groundwork.ingest.spec" -}}
+{{- with .Values.ingest.watchedFolders }}
+volumes:
+  {{- range $number, $folder := . }}
+  - {{ merge (dict "name" (printf "watched-%d" $number)) $folder.volume | toJson }}
+  {{- end }}
+volumeMounts:
+  {{- range $number, $folder := . }}
+  - {name: watched-{{ $number }}, mountPath: /watched/{{ $number }}, readOnly: true}
+  {{- end }}
+{{- end }}
+{{- end -}}
+
 {{- /* With an index of its own in a folder there is one retriever, with a volume. */}}
 {{- define "groundwork.retriever.spec" -}}
 {{- if include "groundwork.embedded" . }}
