@@ -87,17 +87,17 @@ def add(
     Without a terminal the values of secrets are read from standard input, one a line.
     """
     output = Output(as_json=as_json)
-    body: Json = {
-        "kind": kind,
-        "collection_id": collection,
-        "name": name,
-        "settings": _pairs(settings or []),
-        "every_s": every,
-    }
-    if secret:
-        body["secrets"] = {each: _secret(each) for each in secret}
+    asked_for = {each: _secret(each) for each in secret or ()}
 
     async def command(gateway: Gateway) -> int:
+        body: Json = {
+            "kind": kind,
+            "collection_id": collection,
+            "name": name,
+            "settings": _pairs(settings or []),
+            "secrets": asked_for,
+            "every_s": every,
+        }
         if create:
             await ensure_collection(gateway, collection)
         made = await gateway.request("POST", _PATH, json=body)

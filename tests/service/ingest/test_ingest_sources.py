@@ -244,7 +244,6 @@ async def test_what_a_person_uploads_in_the_place_of_a_file_gives_way_to_the_fil
 
 
 async def test_only_listed_folders_are_watched_and_only_by_who_may(folder: Folder, system: System) -> None:
-    wanted = {"kind": "folder", "collection_id": "default"}
     for settings, reason in (
         ({"folder": "theirs"}, "the operator lists no folder 'theirs' for you; there are: notes"),
         ({"folder": "/etc"}, "the operator lists no folder"),
@@ -257,10 +256,10 @@ async def test_only_listed_folders_are_watched_and_only_by_who_may(folder: Folde
             await folder.make(settings=settings)
     with pytest.raises(FailedPrecondition, match="there is no folder"):
         await folder.make(settings={"folder": "notes", "path": "2023"})
-    with pytest.raises(InvalidArgument, match="no kind of source 'ftp'; there are: .*folder"):
+    with pytest.raises(InvalidArgument, match="no kind of source 'ftp'; there are: folder"):
         await folder.make(kind="ftp")
+    request = ingest_pb2.CreateSourceRequest(kind="folder", collection_id="default", settings={"folder": "notes"})
     with use_principal(TEST_PRINCIPAL), pytest.raises(PermissionDenied, match="admin"):
-        request = ingest_pb2.CreateSourceRequest(**wanted, settings={"folder": "notes"})
         await system.stub.CreateSource(request, timeout=TIMEOUT_S)
     made = await folder.make(idempotency_key="once")
     assert (await folder.make(idempotency_key="once")).source_id == made.source_id
