@@ -1,4 +1,4 @@
-"""A watched folder over real NATS and real gRPC: what is done in the folder is done to its documents, whoever is killed meanwhile."""
+"""A watched folder over real NATS and real gRPC: what is done in the folder is done to its documents, also by another process."""
 
 import asyncio
 import json

@@ -35,7 +35,9 @@ def source(**more: Any) -> dict[str, Any]:
 
 
 def test_show_names_each_failing_file_with_what_to_do(server: FakeServer, groundwork: Command) -> None:
-    failing = [{"path": "a.pdf", "reason": "FILE_UNREADABLE", "message": "give the right to read it", "document_id": None}]
+    failing = [
+        {"path": "a.pdf", "reason": "FILE_UNREADABLE", "message": "give the right to read it", "document_id": None}
+    ]
     error = {"reason": "SOURCE_AWAY", "message": "the folder is away"}
     found = source(state="failed", failing_count=3, failing=failing, error=error)
     server.on("GET", "/v1/sources/5d0c7be9f2c1", lambda http: http.json(found))
