@@ -131,7 +131,7 @@ def create_api(backends: Backends, api_keys: Keys | None = None) -> FastAPI:
     app.include_router(health.router)
     app.include_router(oauth.router)
     app.include_router(oidc.router)
-    app.include_router(console.console_router(console.load_assets(_files("console"))))
+    app.include_router(console.console_router(console.load_console(_files("console_dist"))))
     app.include_router(samples.samples_router(samples.load_samples(_files("samples"))))
     problems.install(app)
     app.add_middleware(

@@ -1,0 +1,73 @@
+// The API key, where the server asks for one: asked for once, kept until the tab is closed, shown with every request.
+
+import { useSyncExternalStore } from "react";
+
+const STORED = "groundwork.api-key";
+
+/** A question for a key that is open: what the server said of the last one, and what takes the answer. */
+export interface KeyQuestion {
+  refusal: string;
+  answer: (key: string) => void;
+}
+
+let question: KeyQuestion | null = null;
+let asking: Promise<boolean> | null = null;
+const listeners = new Set<() => void>();
+
+/** The header that shows the key; none where there is no key. */
+export function keyHeaders(): Record<string, string> {
+  const key = sessionStorage.getItem(STORED);
+  return key ? { Authorization: `Bearer ${key}` } : {};
+}
+
+/** Whether there is another key than a refused request showed: entered meanwhile, or asked for now. */
+export function askForKey(shown: Record<string, string>, refusal: string): Promise<boolean> | boolean {
+  if (keyHeaders().Authorization !== shown.Authorization) return true;
+  asking ||= ask(shown.Authorization ? refusal : "").finally(() => {
+    asking = null;
+  });
+  return asking;
+}
+
+/** Whether text can be a key at all. */
+export function canBeKey(text: string): boolean {
+  return text !== "" && !/[^!-~]/.test(text);
+}
+
+/** Forgets the key and all that belongs to its caller. */
+export function signOut(): void {
+  sessionStorage.clear();
+  location.assign("/");
+}
+
+export function useKeyQuestion(): KeyQuestion | null {
+  return useSyncExternalStore(subscribe, () => question);
+}
+
+export function useHasKey(): boolean {
+  return useSyncExternalStore(subscribe, () => sessionStorage.getItem(STORED) !== null);
+}
+
+function ask(refusal: string): Promise<boolean> {
+  sessionStorage.removeItem(STORED);
+  return new Promise((resolve) => {
+    show({
+      refusal,
+      answer: (key) => {
+        sessionStorage.setItem(STORED, key);
+        show(null);
+        resolve(true);
+      },
+    });
+  });
+}
+
+function show(next: KeyQuestion | null): void {
+  question = next;
+  for (const heard of listeners) heard();
+}
+
+function subscribe(heard: () => void): () => void {
+  listeners.add(heard);
+  return () => listeners.delete(heard);
+}

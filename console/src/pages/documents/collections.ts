@@ -1,0 +1,35 @@
+// The collections that the caller may read.
+
+import { useQuery } from "@tanstack/react-query";
+import { api, dataOf } from "../../api/client";
+import type { Collection } from "../../api/types";
+
+const DEFAULT = /^default(-[0-9a-f]{8})?$/;
+
+async function listed(): Promise<{ collections: Collection[]; own: string }> {
+  const { collections } = await dataOf(api.GET("/v1/collections"));
+  return { collections, own: await ownDefault(collections) };
+}
+
+/** The id of the caller's own default collection. Who sees all sees those of others too, also where there is none of their own. */
+async function ownDefault(collections: Collection[]): Promise<string> {
+  const ids = collections.map(({ id }) => id).filter((id) => DEFAULT.test(id));
+  if (ids.includes("default")) return "default";
+  return (await dataOf(api.GET("/v1/collections/{collection_id}", { params: { path: { collection_id: "default" } } }))).id;
+}
+
+export function useCollections() {
+  const query = useQuery({ queryKey: ["collections"], queryFn: listed, staleTime: 30_000 });
+  const collections = query.data?.collections ?? [];
+  const own = query.data?.own ?? "default";
+  const owner = collections.find((each) => each.id === own)?.owner;
+  return {
+    ...query,
+    collections,
+    own,
+    nameOf: (id: string | null | undefined) => collections.find((each) => each.id === id)?.name || id || "",
+    /** Whether its sharing is the caller's to set: theirs, or nobody's. */
+    isOwn: (each: Collection) => !each.owner || each.owner === owner,
+    ownNamed: (name: string) => collections.find((each) => each.name === name && each.owner === owner)?.id,
+  };
+}

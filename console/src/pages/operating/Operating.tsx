@@ -1,0 +1,3 @@
+export function Operating() {
+  return null;
+}

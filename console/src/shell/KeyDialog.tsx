@@ -1,0 +1,49 @@
+import { useState, type FormEvent } from "react";
+import { useTranslation } from "react-i18next";
+import { canBeKey, useKeyQuestion } from "../api/key";
+import { Button, Dialog, Failure, Field } from "../parts";
+
+/** Asks for the API key when the server does. Without a key there is nothing behind the dialog, so that it cannot be left. */
+export function KeyDialog() {
+  const { t } = useTranslation();
+  const question = useKeyQuestion();
+  const [key, setKey] = useState("");
+  const [isMalformed, setMalformed] = useState(false);
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    const given = key.trim();
+    setMalformed(!canBeKey(given));
+    if (!canBeKey(given)) return;
+    setKey("");
+    question?.answer(given);
+  };
+  const refusal = question?.refusal ? t("key.refused", { why: question.refusal }) : "";
+  return (
+    <Dialog title={t("key.title")} isOpen={question !== null} onClose={() => {}} isDismissable={false} className="small" testId="key-dialog">
+      <p className="hint">{t("key.hint")}</p>
+      <form onSubmit={submit} noValidate className="stack">
+        <Field label={t("key.label")}>
+          {(id) => (
+            <input
+              id={id}
+              type="password"
+              value={key}
+              onChange={(event) => setKey(event.target.value)}
+              autoComplete="off"
+              spellCheck={false}
+              placeholder="gw_…"
+              dir="ltr"
+              data-testid="key-input"
+              // biome-ignore lint/a11y/noAutofocus: the dialog is this field
+              autoFocus
+            />
+          )}
+        </Field>
+        <Failure data-testid="key-refused">{isMalformed ? t("key.malformed") : refusal}</Failure>
+        <Button look="primary" type="submit" data-testid="key-submit">
+          {t("key.signIn")}
+        </Button>
+      </form>
+    </Dialog>
+  );
+}

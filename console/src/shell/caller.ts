@@ -1,0 +1,18 @@
+// What the caller may do: what they may not is not offered. While that is not known all is offered, and the server refuses.
+
+import { useQuery } from "@tanstack/react-query";
+import { api, dataOf } from "../api/client";
+import type { Schemas } from "../api/types";
+
+export interface May {
+  change: boolean;
+  administer: boolean;
+  operate: boolean;
+  subject: string;
+}
+
+export function useMay(): May {
+  const { data } = useQuery({ queryKey: ["me"], queryFn: () => dataOf(api.GET("/v1/me")), staleTime: 60_000 });
+  const has = (scope: Schemas["Caller"]["scopes"][number]) => !data || data.scopes.includes(scope);
+  return { change: has("ingest"), administer: has("admin"), operate: has("operator"), subject: data?.subject ?? "" };
+}
