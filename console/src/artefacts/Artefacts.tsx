@@ -55,9 +55,16 @@ function Body({ artefact, run, isOver }: { artefact: Artefact; run: FoldedRun; i
   const body = artefact.body as unknown;
   if (!body) return <Outline text={artefact.outline} />;
   const cited = new Map((artefact.items ?? []).map(({ path, citations }) => [path, citations]));
-  const open = (number: number) => openPassage({ number, run: { citations: artefact.citations, verification: null }, runId: run.run_id, evidence: [], dropped: [] });
+  const open = (number: number) =>
+    openPassage({ number, run: { citations: artefact.citations, verification: null }, runId: run.run_id, evidence: [], dropped: [] });
   const table = (columns: string[], rows: TableBody["rows"], pathOf: (row: number, column: number) => string) => (
-    <SortedTable name={artefact.title || artefact.kind} columns={columns} rows={rows} citedAt={(row, column) => cited.get(pathOf(row, column)) ?? []} onOpen={open} />
+    <SortedTable
+      name={artefact.title || artefact.kind}
+      columns={columns}
+      rows={rows}
+      citedAt={(row, column) => cited.get(pathOf(row, column)) ?? []}
+      onOpen={open}
+    />
   );
   switch (artefact.kind) {
     case "table": {
@@ -86,7 +93,11 @@ function Body({ artefact, run, isOver }: { artefact: Artefact; run: FoldedRun; i
       return <Diagram source={(body as DiagramBody).mermaid} outline={artefact.outline} title={artefact.title} />;
     case "side_by_side": {
       const { documents, rows } = body as SidesBody;
-      return table(["", ...documents], rows.map(({ topic, texts }) => [topic, ...texts]), (row, column) => `/rows/${row}/texts/${column - 1}`);
+      return table(
+        ["", ...documents],
+        rows.map(({ topic, texts }) => [topic, ...texts]),
+        (row, column) => `/rows/${row}/texts/${column - 1}`,
+      );
     }
     case "outline":
       return (
@@ -125,7 +136,15 @@ export function Marks({ numbers, onOpen }: { numbers: number[]; onOpen: (number:
   ));
 }
 
-function Timeline({ events, citedAt, onOpen }: { events: TimelineBody["events"]; citedAt: (at: number) => number[]; onOpen: (number: number) => void }) {
+function Timeline({
+  events,
+  citedAt,
+  onOpen,
+}: {
+  events: TimelineBody["events"];
+  citedAt: (at: number) => number[];
+  onOpen: (number: number) => void;
+}) {
   return (
     <ol className="timeline">
       {events.map(({ when, what }, at) => (

@@ -24,8 +24,22 @@ import { useTheme } from "../shell/theme";
 import type { ChartBody } from "./bodies";
 
 ChartJs.register(
-  ArcElement, BarController, BarElement, CategoryScale, DoughnutController, Filler, Legend, LineController, LineElement, LinearScale,
-  PieController, PointElement, RadarController, RadialLinearScale, ScatterController, Tooltip,
+  ArcElement,
+  BarController,
+  BarElement,
+  CategoryScale,
+  DoughnutController,
+  Filler,
+  Legend,
+  LineController,
+  LineElement,
+  LinearScale,
+  PieController,
+  PointElement,
+  RadarController,
+  RadialLinearScale,
+  ScatterController,
+  Tooltip,
 );
 
 type Type = "bar" | "line" | "pie" | "radar";
@@ -35,7 +49,6 @@ const COLOURS = 8;
 export default function Chart({ chart }: { chart: ChartBody }) {
   const canvas = useRef<HTMLCanvasElement>(null);
   const theme = useTheme();
-  // biome-ignore lint/correctness/useExhaustiveDependencies: colours are those of the theme
   useEffect(() => {
     if (!canvas.current) return;
     const styles = getComputedStyle(document.documentElement);
@@ -51,7 +64,9 @@ export default function Chart({ chart }: { chart: ChartBody }) {
         datasets: chart.series.map(({ name, values }, index) => ({
           label: [name, chart.unit].filter(Boolean).join(", "),
           data: values,
-          backgroundColor: isRound ? chart.labels.map((_, at) => colours[at % COLOURS]) : `${colours[index % COLOURS]}${type === "bar" ? "" : "40"}`,
+          backgroundColor: isRound
+            ? chart.labels.map((_, at) => colours[at % COLOURS])
+            : `${colours[index % COLOURS]}${type === "bar" ? "" : "40"}`,
           borderColor: isRound ? line : colours[index % COLOURS],
           borderWidth: type === "bar" ? 0 : 2,
           fill: chart.form === "area",
@@ -66,14 +81,17 @@ export default function Chart({ chart }: { chart: ChartBody }) {
           ? {}
           : type === "radar"
             ? { r: { ...scale, pointLabels: { color: ink }, ticks: { color: ink, backdropColor: "transparent" } } }
-            : { x: scale, y: { ...scale, beginAtZero: type === "bar", title: { display: Boolean(chart.unit), text: chart.unit, color: ink } } },
+            : {
+                x: scale,
+                y: { ...scale, beginAtZero: type === "bar", title: { display: Boolean(chart.unit), text: chart.unit, color: ink } },
+              },
       },
     });
     return () => drawn.destroy();
   }, [chart, theme]);
   return (
     <div className="chart">
-      <canvas ref={canvas} aria-hidden="true" />
+      <canvas ref={canvas} role="img" aria-label={[chart.form, ...chart.series.map(({ name }) => name)].filter(Boolean).join(", ")} />
     </div>
   );
 }

@@ -33,11 +33,13 @@ export default function Diagram({ source, outline, title }: { source: string; ou
     const target = frame.current?.contentWindow;
     if (!isReady || !target) return;
     let isLeft = false;
-    drawing = drawing.then(() => (isLeft ? undefined : drawnIn(target, source, theme === "dark"))).then((size) => {
-      if (isLeft || size === undefined) return;
-      setDrawn(size);
-      setFailed(size === null);
-    });
+    drawing = drawing
+      .then(() => (isLeft ? undefined : drawnIn(target, source, theme === "dark")))
+      .then((size) => {
+        if (isLeft || size === undefined) return;
+        setDrawn(size);
+        setFailed(size === null);
+      });
     return () => {
       isLeft = true;
     };
@@ -56,7 +58,17 @@ export default function Diagram({ source, outline, title }: { source: string; ou
   }
   return (
     <figure className="diagram" data-testid="diagram" data-drawn={drawn !== null}>
-      <div className="diagram-view" ref={(element) => setVars(element, { "--x": `${view.x}px`, "--y": `${view.y}px`, "--zoom": String(view.zoom), "--tall": `${Math.min(480, Math.max(160, drawn?.height ?? 240))}px` })}>
+      <div
+        className="diagram-view"
+        ref={(element) =>
+          setVars(element, {
+            "--x": `${view.x}px`,
+            "--y": `${view.y}px`,
+            "--zoom": String(view.zoom),
+            "--tall": `${Math.min(480, Math.max(160, drawn?.height ?? 240))}px`,
+          })
+        }
+      >
         <iframe ref={frame} src="/console/diagram.html" sandbox="allow-scripts" title={title || t("artefact.diagram")} tabIndex={-1} />
         <div
           className="diagram-grip"

@@ -56,7 +56,9 @@ export function QuizForm({ questions, threadId, runId }: { questions: Question[]
       {threadId && (
         <div className="actions">
           <Status className="hint">
-            {quiz?.answered ? t("quiz.state", { right: quiz.right, answered: quiz.answered, open: quiz.questions.length - quiz.answered }) : ""}
+            {quiz?.answered
+              ? t("quiz.state", { right: quiz.right, answered: quiz.answered, open: quiz.questions.length - quiz.answered })
+              : ""}
           </Status>
           <Button look="primary" type="submit" isDisabled={grade.isPending || !isAnswered} data-testid="quiz-send">
             {t("quiz.check")}
@@ -91,7 +93,16 @@ function QuizQuestion({
           <input type="radio" name={name} value={choice} checked={value === choice} onChange={() => onChange(choice)} /> {word(choice)}
         </label>
       ))}
-      {!choices.length && <input name={name} value={value} maxLength={1000} aria-label={question} onChange={(event) => onChange(event.target.value)} dir="auto" />}
+      {!choices.length && (
+        <input
+          name={name}
+          value={value}
+          maxLength={1000}
+          aria-label={question}
+          onChange={(event) => onChange(event.target.value)}
+          dir="auto"
+        />
+      )}
       {result && value === result.given && (
         <p className="quiz-verdict" data-status={result.is_right ? "supported" : "insufficient"} data-testid="quiz-verdict">
           <Icon name={result.is_right ? "check" : "close"} />

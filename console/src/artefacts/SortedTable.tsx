@@ -6,6 +6,7 @@ import { save } from "../api/client";
 import { Button } from "../parts";
 import { Marks } from "./Artefacts";
 import type { Cell } from "./bodies";
+import { csvOf } from "./csv";
 
 export function SortedTable({
   name,
@@ -30,7 +31,8 @@ export function SortedTable({
       typeof one === "number" && typeof other === "number" ? one - other : collator.compare(String(one ?? ""), String(other ?? ""));
     return indices.sort((one, other) => sorted.by * compare(rows[one]?.[sorted.column], rows[other]?.[sorted.column]));
   }, [rows, sorted, i18n.language]);
-  const press = (column: number) => sort((before) => (before?.column === column ? (before.by === 1 ? { column, by: -1 } : null) : { column, by: 1 }));
+  const press = (column: number) =>
+    sort((before) => (before?.column === column ? (before.by === 1 ? { column, by: -1 } : null) : { column, by: 1 }));
   return (
     <>
       <div className="table-scroll">
@@ -38,7 +40,11 @@ export function SortedTable({
           <thead>
             <tr>
               {columns.map((column, index) => (
-                <th key={`${index}-${column}`} scope="col" aria-sort={sorted?.column === index ? (sorted.by === 1 ? "ascending" : "descending") : "none"}>
+                <th
+                  key={`${index}-${column}`}
+                  scope="col"
+                  aria-sort={sorted?.column === index ? (sorted.by === 1 ? "ascending" : "descending") : "none"}
+                >
                   <button type="button" className="sort" onClick={() => press(index)} dir="auto">
                     {column}
                     <span aria-hidden="true">{sorted?.column === index ? (sorted.by === 1 ? " ↑" : " ↓") : ""}</span>
@@ -65,13 +71,4 @@ export function SortedTable({
       </Button>
     </>
   );
-}
-
-/** RFC 4180. A cell that a spreadsheet would take for a formula is kept from being one. */
-export function csvOf(columns: string[], rows: Cell[][]): string {
-  const cell = (value: Cell | undefined) => {
-    const text = typeof value === "string" && /^[=+\-@\t\r]/.test(value) ? `'${value}` : String(value ?? "");
-    return /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
-  };
-  return [columns, ...rows].map((row) => columns.map((_, at) => cell(row[at])).join(",")).join("\r\n");
 }

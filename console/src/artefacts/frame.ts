@@ -13,7 +13,13 @@ const place = document.getElementById("diagram");
 window.addEventListener("message", async ({ data, source }: MessageEvent<Order>) => {
   if (source !== window.parent || !place || typeof data?.source !== "string") return;
   document.documentElement.dataset.theme = data.isDark ? "dark" : "light";
-  mermaid.initialize({ startOnLoad: false, securityLevel: "strict", theme: data.isDark ? "dark" : "neutral", flowchart: { htmlLabels: false }, maxTextSize: 50_000 });
+  mermaid.initialize({
+    startOnLoad: false,
+    securityLevel: "strict",
+    theme: data.isDark ? "dark" : "neutral",
+    flowchart: { htmlLabels: false },
+    maxTextSize: 50_000,
+  });
   try {
     await mermaid.parse(data.source);
     const { svg } = await mermaid.render("drawing", data.source);

@@ -47,7 +47,12 @@ export type IconName = keyof typeof PATHS;
 /** A picture that says nothing that words beside it do not. */
 export function Icon({ name, className = "" }: { name: IconName; className?: string }) {
   return (
-    <svg className={`icon ${className} ${name === "back" || name === "next" ? "directed" : ""}`} viewBox="0 0 24 24" aria-hidden="true" focusable="false">
+    <svg
+      className={`icon icon-${name} ${className} ${name === "back" || name === "next" ? "directed" : ""}`}
+      viewBox="0 0 24 24"
+      aria-hidden="true"
+      focusable="false"
+    >
       <path d={PATHS[name]} />
     </svg>
   );

@@ -40,7 +40,12 @@ export function Button({ look = "secondary", icon, className = "", children, ...
 }
 
 /** A button that shows a picture alone, with its words for screen readers and on hover. */
-export function IconButton({ label, icon, className = "", ...rest }: Omit<ButtonProps, "children" | "look"> & { label: string; icon: IconName }) {
+export function IconButton({
+  label,
+  icon,
+  className = "",
+  ...rest
+}: Omit<ButtonProps, "children" | "look"> & { label: string; icon: IconName }) {
   return (
     <TooltipTrigger delay={500}>
       <AriaButton {...rest} aria-label={label} className={`icon-button ${className}`}>
@@ -62,7 +67,17 @@ export interface Choice {
 }
 
 /** A button that opens a list of actions. */
-export function ActionMenu({ label, icon = "more", choices, testId }: { label: string; icon?: IconName; choices: Choice[]; testId?: string }) {
+export function ActionMenu({
+  label,
+  icon = "more",
+  choices,
+  testId,
+}: {
+  label: string;
+  icon?: IconName;
+  choices: Choice[];
+  testId?: string;
+}) {
   return (
     <MenuTrigger>
       <AriaButton aria-label={label} className="icon-button" data-testid={testId}>
@@ -182,7 +197,17 @@ export function Failure({ children, ...rest }: ComponentProps<"p">) {
 }
 
 /** A labelled field of a form; `children` is given the id of the field. */
-export function Field({ label, hint, children, className = "" }: { label: string; hint?: string; children: (id: string) => ReactNode; className?: string }) {
+export function Field({
+  label,
+  hint,
+  children,
+  className = "",
+}: {
+  label: string;
+  hint?: string;
+  children: (id: string) => ReactNode;
+  className?: string;
+}) {
   const id = useId();
   return (
     <div className={`field ${className}`}>

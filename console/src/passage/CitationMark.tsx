@@ -8,7 +8,15 @@ import { claimsOf, verdictWords } from "./verdicts";
 const SHOWN_LETTERS = 280;
 
 /** A small number that opens its passage, with the words on hover and focus. */
-export function CitationMark({ citation, verification, onOpen }: { citation: Citation | Evidence; verification: FoldedRun["verification"]; onOpen: () => void }) {
+export function CitationMark({
+  citation,
+  verification,
+  onOpen,
+}: {
+  citation: Citation | Evidence;
+  verification: FoldedRun["verification"];
+  onOpen: () => void;
+}) {
   const { t } = useTranslation();
   const [, quote] = "quote_start" in citation ? quoted(citation.text, citation.quote_start, citation.quote_end) : ["", citation.text];
   const words = (quote ?? "").trim();

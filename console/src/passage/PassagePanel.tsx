@@ -135,11 +135,11 @@ function PassageText({ citation, hasSurroundings }: { citation: Citation; hasSur
   const mark = useRef<HTMLElement>(null);
   const { data: around, isError } = useQuery({
     queryKey: ["chunk", citation.chunk_id],
-    queryFn: () => dataOf(api.GET("/v1/chunks/{chunk_id}", { params: { path: { chunk_id: citation.chunk_id ?? "" }, query: { window: 1 } } })),
+    queryFn: () =>
+      dataOf(api.GET("/v1/chunks/{chunk_id}", { params: { path: { chunk_id: citation.chunk_id ?? "" }, query: { window: 1 } } })),
     enabled: hasSurroundings && Boolean(citation.chunk_id),
     retry: false,
   });
-  // biome-ignore lint/correctness/useExhaustiveDependencies: what comes before the words moves them
   useEffect(() => {
     mark.current?.scrollIntoView({ block: "center" });
   }, [around]);
@@ -147,7 +147,7 @@ function PassageText({ citation, hasSurroundings }: { citation: Citation; hasSur
   const neighbours = around ? joined(around) : { before: [], after: [] };
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls is reached by the keyboard
-    <div className="passage-scroll" tabIndex={0} role="group" aria-label={t("passage.text")} data-testid="passage-text">
+    <section className="passage-scroll" tabIndex={0} aria-label={t("passage.text")} data-testid="passage-text">
       {neighbours.before.map((text) => (
         <p key={text} className="passage-text around" dir="auto">
           {text}
@@ -164,7 +164,7 @@ function PassageText({ citation, hasSurroundings }: { citation: Citation; hasSur
         </p>
       ))}
       {isError && <p className="hint">{t("passage.changed")}</p>}
-    </div>
+    </section>
   );
 }
 
@@ -190,7 +190,12 @@ function WhyFound({ shown, citation }: { shown: Shown; citation: Citation }) {
         <dl className="facts">
           <div>
             <dt>{t("passage.rank")}</dt>
-            <dd>{t("passage.rankOf", { rank: format.number(found.number || evidence.indexOf(found) + 1), count: format.number(evidence.length) })}</dd>
+            <dd>
+              {t("passage.rankOf", {
+                rank: format.number(found.number || evidence.indexOf(found) + 1),
+                count: format.number(evidence.length),
+              })}
+            </dd>
           </div>
           {found.score !== null && (
             <div>

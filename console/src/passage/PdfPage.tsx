@@ -44,12 +44,32 @@ export default function PdfPage({ documentId, citation }: { documentId: string; 
         <IconButton label={t("pdf.larger")} icon="expand" onPress={() => setZoom((zoom + 1) % ZOOMS.length)} />
       </div>
       <Failure>{problem && t("pdf.failed", { why: problem })}</Failure>
-      {page && <Drawn page={page} zoom={ZOOMS[zoom] ?? 1} citation={citation} boxes={cited.get(number) ?? []} mayLook={cited.size === 0 && number === first} />}
+      {page && (
+        <Drawn
+          page={page}
+          zoom={ZOOMS[zoom] ?? 1}
+          citation={citation}
+          boxes={cited.get(number) ?? []}
+          mayLook={cited.size === 0 && number === first}
+        />
+      )}
     </div>
   );
 }
 
-function Drawn({ page, zoom, citation, boxes: given, mayLook }: { page: PDFPageProxy; zoom: number; citation: Citation; boxes: Box[]; mayLook: boolean }) {
+function Drawn({
+  page,
+  zoom,
+  citation,
+  boxes: given,
+  mayLook,
+}: {
+  page: PDFPageProxy;
+  zoom: number;
+  citation: Citation;
+  boxes: Box[];
+  mayLook: boolean;
+}) {
   const { t } = useTranslation();
   const canvas = useRef<HTMLCanvasElement>(null);
   const frame = useRef<HTMLDivElement>(null);
@@ -71,18 +91,39 @@ function Drawn({ page, zoom, citation, boxes: given, mayLook }: { page: PDFPageP
     const [, quote] = quoted(citation.text, citation.quote_start, citation.quote_end);
     page
       .getTextContent()
-      .then((content) => setFound(findWords(content.items.filter((item) => "str" in item), quote, size.height)))
+      .then((content) =>
+        setFound(
+          findWords(
+            content.items.filter((item) => "str" in item),
+            quote,
+            size.height,
+          ),
+        ),
+      )
       .catch(() => {});
   }, [page, mayLook, citation, size.height]);
   const boxes = given.length ? given : found;
-  // biome-ignore lint/correctness/useExhaustiveDependencies: shown once the boxes are there
   useEffect(() => {
     frame.current?.querySelector(".pdf-box")?.scrollIntoView({ block: "center", inline: "center" });
   }, [boxes, page]);
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls is reached by the keyboard
-    <div className="pdf-scroll" ref={frame} tabIndex={0} role="group" aria-label={t("pdf.page")} data-testid="pdf-page" data-page={page.pageNumber}>
-      <svg className="pdf-sheet" viewBox={`0 0 ${size.width} ${size.height}`} width={`${zoom * 100}%`} role="img" aria-label={t("pdf.outlined", { count: boxes.length })}>
+    <div
+      className="pdf-scroll"
+      ref={frame}
+      tabIndex={0}
+      role="group"
+      aria-label={t("pdf.page")}
+      data-testid="pdf-page"
+      data-page={page.pageNumber}
+    >
+      <svg
+        className="pdf-sheet"
+        viewBox={`0 0 ${size.width} ${size.height}`}
+        width={`${zoom * 100}%`}
+        role="img"
+        aria-label={t("pdf.outlined", { count: boxes.length })}
+      >
         <foreignObject x="0" y="0" width={size.width} height={size.height}>
           <canvas ref={canvas} className="pdf-canvas" />
         </foreignObject>

@@ -17,7 +17,8 @@ async function loaded(): Promise<typeof import("pdfjs-dist")> {
   const trusted = (window as unknown as { trustedTypes?: TrustedTypes }).trustedTypes;
   const policy = trusted?.createPolicy("groundwork", {
     createScriptURL: (address) => {
-      if (new URL(address, location.href).href !== new URL(workerAddress, location.href).href) throw new TypeError("not the worker of pdf.js");
+      if (new URL(address, location.href).href !== new URL(workerAddress, location.href).href)
+        throw new TypeError("not the worker of pdf.js");
       return address;
     },
   });

@@ -22,7 +22,12 @@ export function findWords(items: Item[], quote: string, pageHeight: number): Box
     for (const letter of plain(item.str)) letters.push({ letter, item: index });
   });
   const wanted = plain(quote);
-  const at = wanted ? letters.map(({ letter }) => letter).join("").indexOf(wanted) : -1;
+  const at = wanted
+    ? letters
+        .map(({ letter }) => letter)
+        .join("")
+        .indexOf(wanted)
+    : -1;
   if (at < 0) return [];
   const touched = new Set(letters.slice(at, at + wanted.length).map(({ item }) => item));
   return [...touched].flatMap((index) => {
@@ -33,7 +38,10 @@ export function findWords(items: Item[], quote: string, pageHeight: number): Box
 
 /** Letters and digits alone: lines break words and spaces differently. */
 function plain(text: string): string {
-  return text.normalize("NFKC").toLowerCase().replaceAll(/[^\p{L}\p{N}]/gu, "");
+  return text
+    .normalize("NFKC")
+    .toLowerCase()
+    .replaceAll(/[^\p{L}\p{N}]/gu, "");
 }
 
 function boxOf({ transform, width, height }: Item, pageHeight: number): Box {

@@ -82,7 +82,10 @@ export function foldEvent(before: FoldedRun, event: RunEvent): FoldedRun {
     case "tool":
       return { ...run, tool_calls: [...run.tool_calls, { ...own(event.data), ok: null, summary: "", duration_ms: null, error: null }] };
     case "tool_result":
-      return { ...run, tool_calls: run.tool_calls.map((each) => (each.call_id === event.data.call_id ? { ...each, ...own(event.data) } : each)) };
+      return {
+        ...run,
+        tool_calls: run.tool_calls.map((each) => (each.call_id === event.data.call_id ? { ...each, ...own(event.data) } : each)),
+      };
     case "approval":
       return { ...run, approvals: withApproval(run, event.data) };
     case "input":
@@ -113,7 +116,12 @@ export function foldEvent(before: FoldedRun, event: RunEvent): FoldedRun {
   }
 }
 
-function own<T extends { run_id: string; seq: number; at?: unknown }>({ run_id: _run, seq: _seq, at: _at, ...rest }: T): Omit<T, "run_id" | "seq" | "at"> {
+function own<T extends { run_id: string; seq: number; at?: unknown }>({
+  run_id: _run,
+  seq: _seq,
+  at: _at,
+  ...rest
+}: T): Omit<T, "run_id" | "seq" | "at"> {
   return rest;
 }
 
@@ -139,7 +147,17 @@ function withClaim(run: FoldedRun, { index, verdict }: RunEvents["claim"]): Fold
   return { sentences: sentences.sort((one, other) => (one.index ?? 0) - (other.index ?? 0)) };
 }
 
-const GROUNDS = ["support_status", "method", "answer_confidence", "answer_status", "citations", "closest", "conflicts", "block", "ending"] as const;
+const GROUNDS = [
+  "support_status",
+  "method",
+  "answer_confidence",
+  "answer_status",
+  "citations",
+  "closest",
+  "conflicts",
+  "block",
+  "ending",
+] as const;
 
 function withAnswer(run: FoldedRun, data: Own<"answer">): FoldedRun {
   const grounds = Object.fromEntries(GROUNDS.filter((name) => name in data).map((name) => [name, data[name]]));

@@ -24,7 +24,12 @@ export class RunStore {
   /** Resolves with the run's id once the server has it; rejects where it refuses the question. */
   readonly began: Promise<string>;
 
-  constructor(given: { question: string; start?: (signal: AbortSignal) => Promise<Response>; runId?: string; onEvent?: (event: RunEvent) => void }) {
+  constructor(given: {
+    question: string;
+    start?: (signal: AbortSignal) => Promise<Response>;
+    runId?: string;
+    onEvent?: (event: RunEvent) => void;
+  }) {
     this.#state = { ...NEW_VIEW, question: given.question, isLost: false, problem: "", isOver: false };
     this.runId = given.runId ?? "";
     this.began = new Promise((resolve, reject) => {

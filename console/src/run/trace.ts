@@ -27,7 +27,16 @@ export interface RunView {
   last: RunEvent | null;
 }
 
-export const NEW_VIEW: RunView = { run: NEW_RUN, started: null, agent: null, steps: [], otherCosts: [], evidence: [], dropped: [], last: null };
+export const NEW_VIEW: RunView = {
+  run: NEW_RUN,
+  started: null,
+  agent: null,
+  steps: [],
+  otherCosts: [],
+  evidence: [],
+  dropped: [],
+  last: null,
+};
 
 /** The view after one more event: the one place where events of runs are read. */
 export function addEvent(view: RunView, event: RunEvent): RunView {
@@ -53,7 +62,12 @@ export function addEvent(view: RunView, event: RunEvent): RunView {
     case "tool":
       return withStep(next, event, "running");
     case "tool_result":
-      return { ...next, steps: next.steps.map((step) => (isCall(step, event.data) ? { ...step, result: event.data, state: event.data.ok ? "ok" : "failed" } : step)) };
+      return {
+        ...next,
+        steps: next.steps.map((step) =>
+          isCall(step, event.data) ? { ...step, result: event.data, state: event.data.ok ? "ok" : "failed" } : step,
+        ),
+      };
     case "approval":
       return withDecision(next, event);
     case "usage":
@@ -91,7 +105,9 @@ function withDecision(view: RunView, event: RunEvent & { event: "approval" }): R
   const state = decision === "allowed" ? "ok" : "failed";
   return {
     ...view,
-    steps: view.steps.map((step) => (step.event.event === "approval" && step.event.data.approval_id === id ? { ...step, decision: event.data, state } : step)),
+    steps: view.steps.map((step) =>
+      step.event.event === "approval" && step.event.data.approval_id === id ? { ...step, decision: event.data, state } : step,
+    ),
   };
 }
 

@@ -19,7 +19,14 @@ export function KeyDialog() {
   };
   const refusal = question?.refusal ? t("key.refused", { why: question.refusal }) : "";
   return (
-    <Dialog title={t("key.title")} isOpen={question !== null} onClose={() => {}} isDismissable={false} className="small" testId="key-dialog">
+    <Dialog
+      title={t("key.title")}
+      isOpen={question !== null}
+      onClose={() => {}}
+      isDismissable={false}
+      className="small"
+      testId="key-dialog"
+    >
       <p className="hint">{t("key.hint")}</p>
       <form onSubmit={submit} noValidate className="stack">
         <Field label={t("key.label")}>
@@ -34,7 +41,6 @@ export function KeyDialog() {
               placeholder="gw_…"
               dir="ltr"
               data-testid="key-input"
-              // biome-ignore lint/a11y/noAutofocus: the dialog is this field
               autoFocus
             />
           )}

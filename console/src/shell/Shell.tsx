@@ -33,7 +33,13 @@ export function Shell() {
       </a>
       <div className={`shell ${isMenuOpen ? "menu-open" : ""}`}>
         <header className="top">
-          <IconButton label={t("shell.menu")} icon="menu" className="menu-button" onPress={() => setMenuOpen(!isMenuOpen)} aria-expanded={isMenuOpen} />
+          <IconButton
+            label={t("shell.menu")}
+            icon="menu"
+            className="menu-button"
+            onPress={() => setMenuOpen(!isMenuOpen)}
+            aria-expanded={isMenuOpen}
+          />
           <Brand />
           <DecisionsBadge />
         </header>
@@ -86,7 +92,19 @@ function PageLinks() {
 
 type Path = "/" | "/documents" | "/search" | "/decisions" | "/memory" | "/operating";
 
-function PageLink({ to, icon, label, children, testId }: { to: Path; icon: IconName; label: string; children?: ReactNode; testId?: string }) {
+function PageLink({
+  to,
+  icon,
+  label,
+  children,
+  testId,
+}: {
+  to: Path;
+  icon: IconName;
+  label: string;
+  children?: ReactNode;
+  testId?: string;
+}) {
   return (
     <li>
       <Link to={to} className="page-link" activeOptions={{ exact: true, includeSearch: false }} data-testid={testId}>
@@ -102,8 +120,9 @@ function ApprovalCount() {
   const { t } = useTranslation();
   const { mine } = useApprovals();
   return mine ? (
-    <span className="badge" data-testid="approvals-count" aria-label={t("shell.waiting", { count: mine })}>
+    <span className="badge" data-testid="approvals-count">
       {mine}
+      <span className="visually-hidden"> {t("shell.waiting", { count: mine })}</span>
     </span>
   ) : null;
 }
@@ -142,7 +161,12 @@ function Foot() {
         onPress={() => chooseTheme(theme === "dark" ? "light" : "dark")}
         data-testid="theme"
       />
-      <IconButton label={t("shell.keys")} icon="help" onPress={() => document.dispatchEvent(new Event("groundwork:keys"))} data-testid="keys-button" />
+      <IconButton
+        label={t("shell.keys")}
+        icon="help"
+        onPress={() => document.dispatchEvent(new Event("groundwork:keys"))}
+        data-testid="keys-button"
+      />
       {hasKey && <IconButton label={t("shell.signOut", { subject: may.subject })} icon="key" onPress={signOut} data-testid="sign-out" />}
     </footer>
   );
@@ -167,11 +191,19 @@ function SystemWords({ text }: { text: string }) {
   ) : null;
 }
 
-function wordsOf({ isReached, isReady, readiness }: NonNullable<ReturnType<typeof useHealth>>, t: ReturnType<typeof useTranslation>["t"]): string {
+function wordsOf(
+  { isReached, isReady, readiness }: NonNullable<ReturnType<typeof useHealth>>,
+  t: ReturnType<typeof useTranslation>["t"],
+): string {
   if (!isReached) return navigator.onLine ? t("shell.away") : t("shell.offline");
   const services = Object.entries(readiness?.services ?? {});
   if (isReady) return services.flatMap(([, { detail }]) => detail ?? []).join("; ");
-  return t("shell.waitingFor", { services: services.filter(([, { state }]) => state !== "serving").map(([name]) => name).join(", ") });
+  return t("shell.waitingFor", {
+    services: services
+      .filter(([, { state }]) => state !== "serving")
+      .map(([name]) => name)
+      .join(", "),
+  });
 }
 
 /** The keys that lead from page to page. */

@@ -18,11 +18,17 @@ export interface AnswerTextProps {
 
 export function AnswerText({ run, evidence = [], isModel, isLive = false, onOpen }: AnswerTextProps) {
   // While a model writes, its marks are numbers of passages. Quoted answers come at once, with numbers of their own.
-  const cited = new Map<number, Citation | Evidence>((run.citations.length || !isModel ? run.citations : evidence).map((each) => [each.number, each]));
+  const cited = new Map<number, Citation | Evidence>(
+    (run.citations.length || !isModel ? run.citations : evidence).map((each) => [each.number, each]),
+  );
   const text = useDeferredValue(isLive ? withoutBegunMark(run.answer) : run.answer);
   const mark = (number: number, key: string) => {
     const citation = cited.get(number);
-    return citation ? <CitationMark key={key} citation={citation} verification={run.verification} onOpen={() => onOpen(number)} /> : `[${number}]`;
+    return citation ? (
+      <CitationMark key={key} citation={citation} verification={run.verification} onOpen={() => onOpen(number)} />
+    ) : (
+      `[${number}]`
+    );
   };
   const plain = (
     <p className="plain-answer">
@@ -31,7 +37,14 @@ export function AnswerText({ run, evidence = [], isModel, isLive = false, onOpen
   );
   return (
     <div className="answer" dir="auto" data-testid="answer" aria-busy={isLive}>
-      {text && (isModel ? <Suspense fallback={plain}><Markdown text={text} isLive={isLive} isKnown={(number) => cited.has(number)} mark={mark} /></Suspense> : plain)}
+      {text &&
+        (isModel ? (
+          <Suspense fallback={plain}>
+            <Markdown text={text} isLive={isLive} isKnown={(number) => cited.has(number)} mark={mark} />
+          </Suspense>
+        ) : (
+          plain
+        ))}
     </div>
   );
 }

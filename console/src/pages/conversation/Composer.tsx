@@ -6,7 +6,8 @@ import { useTranslation } from "react-i18next";
 import { api, dataOf } from "../../api/client";
 import { Button, Dialog, Failure, Field, Icon, IconButton, Segments } from "../../parts";
 import { useToolName } from "../../parts/tools";
-import { useCollections } from "../documents/collections";
+import { useCollections, useMeant } from "../documents/collections";
+import { useDocuments } from "../documents/feed";
 import { changeAsking, useAsking, type Effort, type Way } from "./asking";
 
 /** `onAsk` sends the text and throws what the server says of one that it refuses; the text stays then. */
@@ -29,7 +30,6 @@ export function Composer({
   const [text, setText] = useState(draft?.text ?? "");
   const [problem, setProblem] = useState("");
   const [isSending, setSending] = useState(false);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: a draft is taken when it comes, also the same one again
   useEffect(() => {
     if (!draft) return;
     setText(draft.text);
@@ -77,7 +77,6 @@ export function Composer({
         placeholder={t(`ask.placeholder_${way}`)}
         onChange={(event) => setText(event.target.value)}
         onKeyDown={press}
-        // biome-ignore lint/a11y/noAutofocus: a page for asking begins with its field
         autoFocus={isFirst}
       />
       <div className="composer-bar">
@@ -88,7 +87,14 @@ export function Composer({
             {t("ask.stop")}
           </Button>
         ) : (
-          <Button look="primary" type="submit" className="send" isDisabled={isSending || isBusy} data-testid="ask-button" aria-label={t("ask.ask")}>
+          <Button
+            look="primary"
+            type="submit"
+            className="send"
+            isDisabled={isSending || isBusy}
+            data-testid="ask-button"
+            aria-label={t("ask.ask")}
+          >
             <Icon name="send" />
           </Button>
         )}
@@ -100,7 +106,11 @@ export function Composer({
 function WayChoice() {
   const { t } = useTranslation();
   const { way } = useAsking();
-  const options = (["documents", "research", "chat"] as Way[]).map((id) => ({ id, label: t(`ask.way_${id}`), title: t(`ask.about_${id}`) }));
+  const options = (["documents", "research", "chat"] as Way[]).map((id) => ({
+    id,
+    label: t(`ask.way_${id}`),
+    title: t(`ask.about_${id}`),
+  }));
   return <Segments label={t("ask.way")} value={way} options={options} onChange={(next) => changeAsking({ way: next })} testId="mode" />;
 }
 
@@ -127,7 +137,8 @@ function HowChoice() {
       )}
       {way === "research" && (
         <label className="check">
-          <input type="checkbox" checked={isReport} onChange={(event) => changeAsking({ isReport: event.target.checked })} /> {t("ask.report")}
+          <input type="checkbox" checked={isReport} onChange={(event) => changeAsking({ isReport: event.target.checked })} />{" "}
+          {t("ask.report")}
         </label>
       )}
       <IconButton
@@ -145,11 +156,12 @@ function HowChoice() {
 function CollectionChoice() {
   const { t } = useTranslation();
   const { collection } = useAsking();
-  const { collections, own } = useCollections();
-  const chosen = collections.some((each) => each.id === collection) ? collection : own;
+  const { collections } = useCollections();
+  const { isComplete } = useDocuments();
+  const chosen = useMeant(collection);
   useEffect(() => {
-    if (chosen && chosen !== collection) changeAsking({ collection: chosen });
-  }, [chosen, collection]);
+    if (isComplete && chosen !== collection) changeAsking({ collection: chosen });
+  }, [isComplete, chosen, collection]);
   if (collections.length < 2) return null;
   return (
     <label className="choice">
@@ -179,7 +191,11 @@ function AgentChoice() {
   return (
     <label className="choice">
       <span className="visually-hidden">{t("ask.agent")}</span>
-      <select value={agents.some((each) => each.name === agent) ? agent : "auto"} onChange={(event) => changeAsking({ agent: event.target.value })} data-testid="agent">
+      <select
+        value={agents.some((each) => each.name === agent) ? agent : "auto"}
+        onChange={(event) => changeAsking({ agent: event.target.value })}
+        data-testid="agent"
+      >
         <option value="auto">{t("ask.anyAgent")}</option>
         {agents.map(({ name, description }) => (
           <option key={name} value={name} title={description}>
@@ -248,14 +264,32 @@ function ModelChoice() {
       <legend>{t("ask.ownModel")}</legend>
       <p className="hint">{t("ask.ownModelHint")}</p>
       <Field label={t("ask.modelName")}>
-        {(id) => <input id={id} value={model?.model ?? ""} onChange={(event) => set({ model: event.target.value })} spellCheck={false} dir="ltr" />}
+        {(id) => (
+          <input id={id} value={model?.model ?? ""} onChange={(event) => set({ model: event.target.value })} spellCheck={false} dir="ltr" />
+        )}
       </Field>
       <Field label={t("ask.modelAddress")}>
-        {(id) => <input id={id} type="url" value={model?.base_url ?? ""} onChange={(event) => set({ base_url: event.target.value })} placeholder="https://…/v1" dir="ltr" />}
+        {(id) => (
+          <input
+            id={id}
+            type="url"
+            value={model?.base_url ?? ""}
+            onChange={(event) => set({ base_url: event.target.value })}
+            placeholder="https://…/v1"
+            dir="ltr"
+          />
+        )}
       </Field>
       <Field label={t("ask.modelKey")}>
         {(id) => (
-          <input id={id} type="password" autoComplete="off" value={model?.api_key ?? ""} onChange={(event) => set({ api_key: event.target.value })} dir="ltr" />
+          <input
+            id={id}
+            type="password"
+            autoComplete="off"
+            value={model?.api_key ?? ""}
+            onChange={(event) => set({ api_key: event.target.value })}
+            dir="ltr"
+          />
         )}
       </Field>
     </fieldset>

@@ -37,7 +37,8 @@ function Thread({ threadId }: { threadId: string }) {
   const ask = async (text: string) => {
     const sent = await sendQuestion(text, runIdOf(threadId) ? "" : threadId, askingNow());
     setNote(sent.note ?? null);
-    if (sent.threadId && sent.threadId !== threadId) await navigate({ to: "/conversations/$threadId", params: { threadId: sent.threadId } });
+    if (sent.threadId && sent.threadId !== threadId)
+      await navigate({ to: "/conversations/$threadId", params: { threadId: sent.threadId } });
     redraw();
     queries.invalidateQueries({ queryKey: ["threads"] });
     requestAnimationFrame(() => end.current?.scrollIntoView({ block: "end" }));
@@ -66,7 +67,12 @@ function Thread({ threadId }: { threadId: string }) {
         <ActionMenu
           label={t("conversations.actions", { title })}
           choices={[
-            { id: "link", label: t("conversations.copyLink"), icon: "link", act: () => navigator.clipboard.writeText(`${location.origin}/conversations/${threadId}`) },
+            {
+              id: "link",
+              label: t("conversations.copyLink"),
+              icon: "link",
+              act: () => navigator.clipboard.writeText(`${location.origin}/conversations/${threadId}`),
+            },
             { id: "export", label: t("conversations.export"), icon: "download", act: () => exported(title, turns) },
           ]}
         />
@@ -118,5 +124,13 @@ function useGoOnAsBefore(turn: TurnData | undefined): void {
 
 function exported(title: string, turns: TurnData[]): void {
   const text = turns.map((turn) => markdownOf(turn)).join("\n\n---\n\n");
-  save(new Blob([`# ${title}\n\n${text}\n`], { type: "text/markdown" }), `${title.slice(0, 60).replaceAll(/[^\p{L}\p{N} -]/gu, "").trim() || "conversation"}.md`);
+  save(
+    new Blob([`# ${title}\n\n${text}\n`], { type: "text/markdown" }),
+    `${
+      title
+        .slice(0, 60)
+        .replaceAll(/[^\p{L}\p{N} -]/gu, "")
+        .trim() || "conversation"
+    }.md`,
+  );
 }

@@ -31,7 +31,14 @@ export function ConversationList() {
       <label className="find">
         <Icon name="search" />
         <span className="visually-hidden">{t("conversations.find")}</span>
-        <input type="search" value={words} onChange={(event) => setWords(event.target.value)} placeholder={t("conversations.find")} dir="auto" data-testid="find-conversation" />
+        <input
+          type="search"
+          value={words}
+          onChange={(event) => setWords(event.target.value)}
+          placeholder={t("conversations.find")}
+          dir="auto"
+          data-testid="find-conversation"
+        />
       </label>
       <div className="conversation-scroll">
         <ul>
@@ -95,8 +102,17 @@ function Rename({ thread, onClose }: { thread: Thread; onClose: () => void }) {
     <Dialog title={t("conversations.rename")} isOpen onClose={onClose} className="small">
       <form onSubmit={submit} className="stack">
         <Field label={t("conversations.newTitle")}>
-          {/* biome-ignore lint/a11y/noAutofocus: the dialog is this field */}
-          {(id) => <input id={id} value={title} onChange={(event) => setTitle(event.target.value)} maxLength={200} dir="auto" autoFocus data-testid="title-input" />}
+          {(id) => (
+            <input
+              id={id}
+              value={title}
+              onChange={(event) => setTitle(event.target.value)}
+              maxLength={200}
+              dir="auto"
+              autoFocus
+              data-testid="title-input"
+            />
+          )}
         </Field>
         <Failure>{problem}</Failure>
         <div className="actions">

@@ -13,7 +13,8 @@ import { placeOf, quoted } from "../../text";
 export function Sources({ run, followed }: { run: FoldedRun; followed: Followed }) {
   const { t } = useTranslation();
   if (!run.citations.length) return null;
-  const open = (citation: Citation) => openPassage({ number: citation.number, run, runId: run.run_id, evidence: followed.evidence, dropped: followed.dropped });
+  const open = (citation: Citation) =>
+    openPassage({ number: citation.number, run, runId: run.run_id, evidence: followed.evidence, dropped: followed.dropped });
   return (
     <section className="sources" aria-label={t("sources.title")}>
       <h3>{t("sources.title")}</h3>
@@ -58,7 +59,19 @@ export function Closest({ run }: { run: FoldedRun }) {
       <ol>
         {run.closest.map((citation, index) => (
           <li key={citation.chunk_id ?? index}>
-            <SourceButton citation={citation} isClosest onPress={() => openPassage({ number: index, run: { ...run, citations: run.closest.map((each, number) => ({ ...each, number })) }, runId: run.run_id, evidence: [], dropped: [] })} />
+            <SourceButton
+              citation={citation}
+              isClosest
+              onPress={() =>
+                openPassage({
+                  number: index,
+                  run: { ...run, citations: run.closest.map((each, number) => ({ ...each, number })) },
+                  runId: run.run_id,
+                  evidence: [],
+                  dropped: [],
+                })
+              }
+            />
           </li>
         ))}
       </ol>
@@ -71,7 +84,9 @@ export function Conflicts({ run }: { run: FoldedRun }) {
   const { t } = useTranslation();
   if (!run.conflicts.length) return null;
   const open = (side: Schemas["ConflictSide"]) => {
-    const citations = run.citations.map((each) => (each.number === side.citation ? { ...each, quote_start: side.start, quote_end: side.end } : each));
+    const citations = run.citations.map((each) =>
+      each.number === side.citation ? { ...each, quote_start: side.start, quote_end: side.end } : each,
+    );
     openPassage({ number: side.citation, run: { ...run, citations }, runId: run.run_id, evidence: [], dropped: [] });
   };
   return (
@@ -104,7 +119,8 @@ export function Coverage({ run, followed }: { run: FoldedRun; followed: Followed
   const { t } = useTranslation();
   const format = useFormat();
   if (!run.coverage?.parts.length) return null;
-  const open = (number: number) => openPassage({ number, run, runId: run.run_id, evidence: followed.evidence, dropped: followed.dropped, isEvidence: true });
+  const open = (number: number) =>
+    openPassage({ number, run, runId: run.run_id, evidence: followed.evidence, dropped: followed.dropped, isEvidence: true });
   const words = (state: string | null | undefined) => t(`coverage.${state}` as "coverage.found", { defaultValue: state ?? "" });
   return (
     <details className="coverage" data-testid="coverage">
@@ -127,7 +143,13 @@ export function Coverage({ run, followed }: { run: FoldedRun; followed: Followed
                 <td>{words(part.state)}</td>
                 <td>
                   {part.evidence.map((number) => (
-                    <button type="button" key={number} className="mark-number" onClick={() => open(number)} aria-label={t("sources.passage", { number })}>
+                    <button
+                      type="button"
+                      key={number}
+                      className="mark-number"
+                      onClick={() => open(number)}
+                      aria-label={t("sources.passage", { number })}
+                    >
                       {number}
                     </button>
                   ))}
@@ -158,7 +180,9 @@ export function Claims({ run }: { run: FoldedRun }) {
           return (
             <li key={`${index}-${claim.sentence}`} className="claim" data-testid="claim" data-status={status}>
               <span dir="auto">{claim.sentence}</span>
-              <span className="verdict-words">{[words, claim.searched ? t("claims.searched") : "", claim.removed ? t("claims.removed") : ""].filter(Boolean).join("; ")}</span>
+              <span className="verdict-words">
+                {[words, claim.searched ? t("claims.searched") : "", claim.removed ? t("claims.removed") : ""].filter(Boolean).join("; ")}
+              </span>
               {claim.span?.text && <q dir="auto">{claim.span.text}</q>}
             </li>
           );
@@ -176,7 +200,8 @@ export function Verdicts({ run }: { run: FoldedRun }) {
   const { t } = useTranslation();
   const format = useFormat();
   const support = supportWords(run, t);
-  const known = run.answer_status === "likely" || run.answer_status === "uncertain" || run.answer_status === "unlikely" ? run.answer_status : null;
+  const known =
+    run.answer_status === "likely" || run.answer_status === "uncertain" || run.answer_status === "unlikely" ? run.answer_status : null;
   const confidence = known && !run.closest.length ? t(`verdict.${known}`, { share: format.percent(run.answer_confidence ?? 0) }) : "";
   if (!support && !confidence) return null;
   return (

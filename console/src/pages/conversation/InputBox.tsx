@@ -22,7 +22,16 @@ export function InputBox({ runId, input }: { runId: string; input: NonNullable<F
   return (
     <form className="approval card stack" onSubmit={submit} data-testid="input-box">
       <Field label={input.question} hint={hint}>
-        {(id) => <input id={id} value={text} maxLength={2000} onChange={(event) => setText(event.target.value)} dir="auto" data-testid="input-text" />}
+        {(id) => (
+          <input
+            id={id}
+            value={text}
+            maxLength={2000}
+            onChange={(event) => setText(event.target.value)}
+            dir="auto"
+            data-testid="input-text"
+          />
+        )}
       </Field>
       <Failure>{answer.error?.message}</Failure>
       <div className="actions">

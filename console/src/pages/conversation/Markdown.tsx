@@ -29,9 +29,23 @@ export default function Markdown({ text, isLive, isKnown, mark }: MarkdownProps)
   return <Drawn text={whole} marks={marks} components={components} />;
 }
 
-const Drawn = memo(function Drawn({ text, marks, components }: { text: string; marks: () => (tree: Node) => void; components: Components }) {
+const Drawn = memo(function Drawn({
+  text,
+  marks,
+  components,
+}: {
+  text: string;
+  marks: () => (tree: Node) => void;
+  components: Components;
+}) {
   return (
-    <ReactMarkdown remarkPlugins={[remarkGfm]} rehypePlugins={[marks as never]} components={components} disallowedElements={["img"]} unwrapDisallowed>
+    <ReactMarkdown
+      remarkPlugins={[remarkGfm]}
+      rehypePlugins={[marks as never]}
+      components={components}
+      disallowedElements={["img"]}
+      unwrapDisallowed
+    >
       {text}
     </ReactMarkdown>
   );
@@ -67,7 +81,12 @@ function splitMarks(node: Node, isKnown: (number: number) => boolean): void {
     return pieces(child.value, isKnown).map((piece) =>
       "text" in piece
         ? { type: "text", value: piece.text }
-        : { type: "element", tagName: "sup", properties: { dataCitation: piece.number }, children: [{ type: "text", value: String(piece.number) }] },
+        : {
+            type: "element",
+            tagName: "sup",
+            properties: { dataCitation: piece.number },
+            children: [{ type: "text", value: String(piece.number) }],
+          },
     );
   });
 }

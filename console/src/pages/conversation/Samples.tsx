@@ -22,7 +22,7 @@ export function Samples({ onAsk }: { onAsk: (text: string) => Promise<void> }) {
   const { t } = useTranslation();
   const may = useMay();
   const queries = useQueryClient();
-  const { way, collection } = useAsking();
+  const { way } = useAsking();
   const { documents, isComplete } = useDocuments();
   const { ownNamed } = useCollections();
   const uploads = useUploads();
@@ -41,10 +41,14 @@ export function Samples({ onAsk }: { onAsk: (text: string) => Promise<void> }) {
     setProblem("");
     try {
       const files = await Promise.all(samples.documents.map(fetched));
-      const target = id ?? (await dataOf(api.POST("/v1/collections", { body: bodyOf<Schemas["NewCollection"]>({ name: samples.collection }) }))).id;
+      const target =
+        id ?? (await dataOf(api.POST("/v1/collections", { body: bodyOf<Schemas["NewCollection"]>({ name: samples.collection }) }))).id;
       await queries.invalidateQueries({ queryKey: ["collections"] });
       changeAsking({ way: "documents", collection: target });
-      upload(files.map((file) => ({ file, name: file.name })), target);
+      upload(
+        files.map((file) => ({ file, name: file.name })),
+        target,
+      );
     } catch (error) {
       setProblem((error as Error).message);
     }
@@ -67,7 +71,11 @@ export function Samples({ onAsk }: { onAsk: (text: string) => Promise<void> }) {
   }
   const mine = documents.filter((each) => each.collection_id === id);
   const ready = samples.documents.filter((name) => mine.some((each) => each.name === name && each.status === "ready")).length;
-  if (!id || !mine.length || ready === 0 || (way !== "chat" && collection !== id)) return null;
+  if (!id || !mine.length || ready === 0) return null;
+  const ask = (question: string) => {
+    if (way !== "chat") changeAsking({ collection: id });
+    onAsk(question).catch((error: Error) => setProblem(error.message));
+  };
   return (
     <section className="suggestions" aria-labelledby="suggestions-title" data-testid="suggestions">
       <h2 id="suggestions-title" className="hint">
@@ -76,7 +84,7 @@ export function Samples({ onAsk }: { onAsk: (text: string) => Promise<void> }) {
       <ul>
         {samples.questions.map((question) => (
           <li key={question}>
-            <Button look="secondary" onPress={() => onAsk(question).catch((error: Error) => setProblem(error.message))} data-testid="suggestion">
+            <Button look="secondary" onPress={() => ask(question)} data-testid="suggestion">
               <span dir="auto">{question}</span>
             </Button>
           </li>

@@ -31,7 +31,11 @@ export function Trace({ followed, isLive }: { followed: Followed; isLive: boolea
   if (!steps.length && !otherCosts.length) return null;
   const tools = steps.filter(({ event }) => event.event === "tool").length;
   const rounds = Math.max(0, ...steps.map(({ event }) => (event.event === "retrieval" ? event.data.round : 0)));
-  const details = [tools ? t("trace.tools", { count: tools }) : "", rounds > 1 ? t("trace.rounds", { count: rounds }) : "", agent ? t("trace.agent", { name: agent.name }) : ""];
+  const details = [
+    tools ? t("trace.tools", { count: tools }) : "",
+    rounds > 1 ? t("trace.rounds", { count: rounds }) : "",
+    agent ? t("trace.agent", { name: agent.name }) : "",
+  ];
   return (
     <details className="trace" data-testid="trace" open={isOpen} onToggle={(event) => setOpen(event.currentTarget.open)}>
       <summary>
@@ -102,7 +106,10 @@ function StepBody({ step }: { step: Step }) {
       );
     case "retrieval":
       return (
-        <Line step={step} words={event.data.evidence.length ? t("trace.found", { count: event.data.evidence.length }) : t("trace.foundNothing")}>
+        <Line
+          step={step}
+          words={event.data.evidence.length ? t("trace.found", { count: event.data.evidence.length }) : t("trace.foundNothing")}
+        >
           <Found data={event.data} />
         </Line>
       );
@@ -118,10 +125,26 @@ function StepBody({ step }: { step: Step }) {
     case "approval":
       return <Line step={step} words={`${tool(event.data.tool)}: ${decisionWords(step, t)}`} />;
     case "input":
-      return <Line step={step} words={event.data.state === "pending" ? event.data.question : event.data.text ? t("trace.you", { text: event.data.text }) : t("trace.noAnswer")} />;
+      return (
+        <Line
+          step={step}
+          words={
+            event.data.state === "pending"
+              ? event.data.question
+              : event.data.text
+                ? t("trace.you", { text: event.data.text })
+                : t("trace.noAnswer")
+          }
+        />
+      );
     case "coverage": {
       const share = format.percent(event.data.share ?? 0);
-      return <Line step={step} words={event.data.investigation ? t("trace.coveredOf", { share, what: event.data.investigation }) : t("trace.covered", { share })} />;
+      return (
+        <Line
+          step={step}
+          words={event.data.investigation ? t("trace.coveredOf", { share, what: event.data.investigation }) : t("trace.covered", { share })}
+        />
+      );
     }
     case "verification":
       return <Line step={step} words={t("trace.checked", { count: event.data.sentences.length })} />;
@@ -192,7 +215,9 @@ function Result({ step: { result, state } }: { step: Step }) {
     ? running
     : result.ok
       ? result.summary || t("trace.done")
-      : [result.error?.message || result.summary || t("trace.failed"), result.error?.reason ? `(${result.error.reason})` : ""].filter(Boolean).join(" ");
+      : [result.error?.message || result.summary || t("trace.failed"), result.error?.reason ? `(${result.error.reason})` : ""]
+          .filter(Boolean)
+          .join(" ");
   return (
     <p className="step-result" dir="auto">
       {words}

@@ -61,7 +61,13 @@ export function Turn({ data, store: given, threadId = "", isLast = false, isLink
     if (cited) openPassage({ number, run, runId, evidence: followed.evidence, dropped: followed.dropped });
   };
   return (
-    <article ref={element} className={`turn ${isLinked ? "is-linked" : ""}`} aria-label={question} data-testid="turn" id={`answer-${runId}`}>
+    <article
+      ref={element}
+      className={`turn ${isLinked ? "is-linked" : ""}`}
+      aria-label={question}
+      data-testid="turn"
+      id={`answer-${runId}`}
+    >
       {question && (
         <div className="asked" data-testid="asked">
           <p dir="auto">{question}</p>
@@ -83,7 +89,13 @@ export function Turn({ data, store: given, threadId = "", isLast = false, isLink
           <ApprovalCard key={each.id} asked={askedOf(each)} />
         ))}
         {run.input && <InputBox runId={run.run_id} input={run.input} />}
-        <AnswerText run={run} evidence={followed.evidence} isModel={Boolean(followed.started?.model) || run.method === "model"} isLive={!isOver} onOpen={open} />
+        <AnswerText
+          run={run}
+          evidence={followed.evidence}
+          isModel={Boolean(followed.started?.model) || run.method === "model"}
+          isLive={!isOver}
+          onOpen={open}
+        />
         <Ending run={run} followed={followed} isOver={isOver} isForgotten={data?.answer?.forgotten ?? false} />
         <Artefacts run={run} isOver={isOver} />
         <Grounds run={run} followed={followed} isOver={isOver}>
@@ -202,7 +214,8 @@ function Actions({
 }) {
   const { t } = useTranslation();
   const [problem, setProblem] = useState("");
-  const report = (form: "markdown" | "docx") => download(`/v1/runs/${runId}/report?format=${form}`).catch((error: Error) => setProblem(error.message));
+  const report = (form: "markdown" | "docx") =>
+    download(`/v1/runs/${runId}/report?format=${form}`).catch((error: Error) => setProblem(error.message));
   const link = `${location.origin}/conversations/${threadId || `run-${runId}`}?answer=${runId}`;
   const again: Choice[] = onAskAgain
     ? [
@@ -225,12 +238,18 @@ function Actions({
       label: t("answer.deleteRun"),
       icon: "trash",
       isDanger: true,
-      act: () => void api.DELETE("/v1/runs/{run_id}", { params: { path: { run_id: runId } } }).catch((error: Error) => setProblem(error.message)),
+      act: () =>
+        void api.DELETE("/v1/runs/{run_id}", { params: { path: { run_id: runId } } }).catch((error: Error) => setProblem(error.message)),
     },
   ];
   return (
     <div className="answer-actions">
-      <IconButton label={copied ? t("answer.copied") : t("answer.copy")} icon={copied ? "check" : "copy"} onPress={onCopy} data-testid="copy" />
+      <IconButton
+        label={copied ? t("answer.copied") : t("answer.copy")}
+        icon={copied ? "check" : "copy"}
+        onPress={onCopy}
+        data-testid="copy"
+      />
       {again.length > 0 && <ActionMenu label={t("answer.againMenu")} icon="retry" choices={again} testId="again" />}
       <ActionMenu label={t("answer.more")} choices={more} testId="answer-more" />
       <Failure>{problem}</Failure>

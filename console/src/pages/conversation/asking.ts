@@ -11,6 +11,7 @@ export type Effort = "auto" | "low" | "medium" | "high";
 /** How the next question is asked. */
 export interface Asking {
   way: Way;
+  /** Empty until one is chosen or found to be meant. */
   collection: string;
   agent: string;
   effort: Effort;
@@ -21,7 +22,15 @@ export interface Asking {
 }
 
 const STORED = "groundwork.asking";
-const DEFAULT: Asking = { way: "documents", collection: "default", agent: "auto", effort: "auto", isReport: false, tools: null, model: null };
+const DEFAULT: Asking = {
+  way: "documents",
+  collection: "default",
+  agent: "auto",
+  effort: "auto",
+  isReport: false,
+  tools: null,
+  model: null,
+};
 const listeners = new Set<() => void>();
 let current: Asking = stored();
 
@@ -105,13 +114,17 @@ async function begin(text: string, threadId: string, asking: Asking): Promise<Ru
   return store;
 }
 
-function requestOf(text: string, threadId: string, { way, collection, agent, effort, isReport, tools, model }: Asking): { path: string; body: object } {
+function requestOf(
+  text: string,
+  threadId: string,
+  { way, collection, agent, effort, isReport, tools, model }: Asking,
+): { path: string; body: object } {
   const thread = { thread_id: threadId || null, ...(model ? { model } : {}) };
   if (way === "chat") return { path: "/v1/chat", body: { message: text, ...thread, ...(tools ? { tools } : {}) } };
   if (way === "research") {
     const answer = isReport ? "report" : "short";
-    return { path: "/v1/agent", body: { question: text, collection_ids: [collection], effort, answer, ...thread } };
+    return { path: "/v1/agent", body: { question: text, collection_ids: [collection || "default"], effort, answer, ...thread } };
   }
-  const path = `/v1/collections/${encodeURIComponent(collection)}/chat`;
+  const path = `/v1/collections/${encodeURIComponent(collection || "default")}/chat`;
   return { path, body: { message: text, ...(agent === "auto" ? {} : { agent }), ...thread } };
 }

@@ -50,10 +50,12 @@ export function useTurns(threadId: string) {
   }, [running.data, threadId, lone]);
   const messages = thread.data?.messages;
   const stores = runsOf(lone ? "" : threadId).filter((each) => !lone || each.runId === lone);
-  const turns = withStores(useMemo(() => turnsOf(messages ?? []), [messages]), stores);
+  const turns = withStores(
+    useMemo(() => turnsOf(messages ?? []), [messages]),
+    stores,
+  );
   // Once a run has ended its thread keeps it.
   const ended = stores.filter((each) => each.state.isOver).length;
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the thread is read again when another run has ended
   useEffect(() => {
     if (lone) return;
     queries.invalidateQueries({ queryKey: ["thread", threadId] });

@@ -23,7 +23,8 @@ export function ApprovalCard({ asked, children }: { asked: Asked; children?: Rea
         <p className="warning" data-testid="taint">
           <Icon name="warning" />
           <span>
-            {t("decisions.tainted")} {asked.tainted_arguments?.length ? t("decisions.taintedIn", { names: format.list(asked.tainted_arguments) }) : ""}
+            {t("decisions.tainted")}{" "}
+            {asked.tainted_arguments?.length ? t("decisions.taintedIn", { names: format.list(asked.tainted_arguments) }) : ""}
           </span>
         </p>
       )}
@@ -33,15 +34,28 @@ export function ApprovalCard({ asked, children }: { asked: Asked; children?: Rea
         {children}
         {isMine(asked) ? (
           <>
-            <Button onPress={() => decide.mutate("deny")} isDisabled={isDone} data-testid="deny" aria-label={t("decisions.denyTool", { tool })}>
+            <Button
+              onPress={() => decide.mutate("deny")}
+              isDisabled={isDone}
+              data-testid="deny"
+              aria-label={t("decisions.denyTool", { tool })}
+            >
               {t("decisions.deny")}
             </Button>
-            <Button look="primary" onPress={() => decide.mutate("allow")} isDisabled={isDone} data-testid="allow" aria-label={t("decisions.allowTool", { tool })}>
+            <Button
+              look="primary"
+              onPress={() => decide.mutate("allow")}
+              isDisabled={isDone}
+              data-testid="allow"
+              aria-label={t("decisions.allowTool", { tool })}
+            >
               {t("decisions.allow")}
             </Button>
           </>
         ) : (
-          <p className="hint">{t("decisions.others", { names: format.list(asked.may_decide?.length ? asked.may_decide : [asked.subject ?? ""]) })}</p>
+          <p className="hint">
+            {t("decisions.others", { names: format.list(asked.may_decide?.length ? asked.may_decide : [asked.subject ?? ""]) })}
+          </p>
         )}
       </div>
     </section>

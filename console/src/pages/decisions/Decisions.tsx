@@ -22,7 +22,11 @@ export function Decisions() {
         <p className="lead">{t("decisions.lead")}</p>
       </header>
       <Failure>{error?.message}</Failure>
-      {isSuccess && !approvals.length && <Empty icon="scale" title={t("decisions.none")}>{t("decisions.noneHint")}</Empty>}
+      {isSuccess && !approvals.length && (
+        <Empty icon="scale" title={t("decisions.none")}>
+          {t("decisions.noneHint")}
+        </Empty>
+      )}
       {approvals.map((asked) => (
         <ApprovalCard key={asked.id} asked={asked}>
           <Button look="link" onPress={() => show(asked.run_id)} data-testid="show-run">

@@ -8,7 +8,10 @@ import type { AskedApproval } from "../../run/fold";
 const LOOK_EVERY_MS = 20_000;
 
 /** A call to decide about, of the listing or of a run's event. */
-export type Asked = Pick<Approval, "id" | "run_id" | "tool" | "arguments" | "arguments_hash" | "expires_at" | "may_decide" | "is_tainted" | "tainted_arguments"> &
+export type Asked = Pick<
+  Approval,
+  "id" | "run_id" | "tool" | "arguments" | "arguments_hash" | "expires_at" | "may_decide" | "is_tainted" | "tainted_arguments"
+> &
   Partial<Pick<Approval, "yours_to_decide" | "subject">>;
 
 /** Whether the one who looks may decide; the event of a run does not say, and then the server does. */

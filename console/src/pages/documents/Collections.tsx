@@ -22,7 +22,9 @@ export function Collections({ chosen, documents, onChoose }: { chosen: string; d
     <nav className="collections" aria-label={t("documents.collections")}>
       <header>
         <h2>{t("documents.collections")}</h2>
-        {may.change && <IconButton label={t("documents.newCollection")} icon="add" onPress={() => setMaking(true)} data-testid="new-collection" />}
+        {may.change && (
+          <IconButton label={t("documents.newCollection")} icon="add" onPress={() => setMaking(true)} data-testid="new-collection" />
+        )}
       </header>
       <Failure>{error?.message}</Failure>
       <ul>
@@ -30,14 +32,32 @@ export function Collections({ chosen, documents, onChoose }: { chosen: string; d
           <Item key={each.id} collection={each} count={counts.get(each.id) ?? 0} isChosen={each.id === chosen} onChoose={onChoose} />
         ))}
       </ul>
-      {isMaking && <NameDialog title={t("documents.newCollection")} onClose={() => setMaking(false)} onSave={async (name) => onChoose((await dataOf(api.POST("/v1/collections", { body: bodyOf<Schemas["NewCollection"]>({ name }) }))).id)} />}
+      {isMaking && (
+        <NameDialog
+          title={t("documents.newCollection")}
+          onClose={() => setMaking(false)}
+          onSave={async (name) =>
+            onChoose((await dataOf(api.POST("/v1/collections", { body: bodyOf<Schemas["NewCollection"]>({ name }) }))).id)
+          }
+        />
+      )}
     </nav>
   );
 }
 
 type Open = "rename" | "share" | "delete" | "embedding" | null;
 
-function Item({ collection, count, isChosen, onChoose }: { collection: Collection; count: number; isChosen: boolean; onChoose: (id: string) => void }) {
+function Item({
+  collection,
+  count,
+  isChosen,
+  onChoose,
+}: {
+  collection: Collection;
+  count: number;
+  isChosen: boolean;
+  onChoose: (id: string) => void;
+}) {
   const { t } = useTranslation();
   const format = useFormat();
   const may = useMay();
@@ -60,7 +80,16 @@ function Item({ collection, count, isChosen, onChoose }: { collection: Collectio
   const isChangeable = may.change && (isOwn(collection) || may.administer);
   const choices: Choice[] = [
     { id: "rename", label: t("common.rename"), icon: "edit", act: () => open("rename") },
-    ...(id === own ? [] : [{ id: "share", label: isShared ? t("documents.unshare") : t("documents.share"), icon: "share" as const, act: () => (isShared ? void change({ visibility: "private" }) : open("share")) }]),
+    ...(id === own
+      ? []
+      : [
+          {
+            id: "share",
+            label: isShared ? t("documents.unshare") : t("documents.share"),
+            icon: "share" as const,
+            act: () => (isShared ? void change({ visibility: "private" }) : open("share")),
+          },
+        ]),
     { id: "embedding", label: t("documents.model"), icon: "settings", act: () => open("embedding") },
     { id: "delete", label: t("common.delete"), icon: "trash", isDanger: true, act: () => open("delete") },
   ];
@@ -80,11 +109,25 @@ function Item({ collection, count, isChosen, onChoose }: { collection: Collectio
         <span className="count">{format.number(count)}</span>
       </button>
       {isChangeable && <ActionMenu label={t("documents.collectionActions", { name })} choices={choices} testId="collection-actions" />}
-      {dialog === "rename" && <NameDialog title={t("documents.renameCollection")} name={name} onClose={close} onSave={(next) => change({ name: next })} />}
-      <Confirm title={t("documents.shareTitle", { name })} action={t("documents.share")} isOpen={dialog === "share"} onClose={close} onConfirm={() => change({ visibility: "tenant" })}>
+      {dialog === "rename" && (
+        <NameDialog title={t("documents.renameCollection")} name={name} onClose={close} onSave={(next) => change({ name: next })} />
+      )}
+      <Confirm
+        title={t("documents.shareTitle", { name })}
+        action={t("documents.share")}
+        isOpen={dialog === "share"}
+        onClose={close}
+        onConfirm={() => change({ visibility: "tenant" })}
+      >
         <p>{t("documents.shareHint")}</p>
       </Confirm>
-      <Confirm title={t("documents.deleteCollection", { name })} action={t("common.delete")} isOpen={dialog === "delete"} onClose={close} onConfirm={remove}>
+      <Confirm
+        title={t("documents.deleteCollection", { name })}
+        action={t("common.delete")}
+        isOpen={dialog === "delete"}
+        onClose={close}
+        onConfirm={remove}
+      >
         <p>{t("documents.deleteCollectionHint", { count })}</p>
       </Confirm>
       {dialog === "embedding" && <EmbeddingDialog collectionId={id} name={name} onClose={close} />}
@@ -92,7 +135,17 @@ function Item({ collection, count, isChosen, onChoose }: { collection: Collectio
   );
 }
 
-function NameDialog({ title, name = "", onClose, onSave }: { title: string; name?: string; onClose: () => void; onSave: (name: string) => Promise<unknown> }) {
+function NameDialog({
+  title,
+  name = "",
+  onClose,
+  onSave,
+}: {
+  title: string;
+  name?: string;
+  onClose: () => void;
+  onSave: (name: string) => Promise<unknown>;
+}) {
   const { t } = useTranslation();
   const queries = useQueryClient();
   const [text, setText] = useState(name);
@@ -111,8 +164,17 @@ function NameDialog({ title, name = "", onClose, onSave }: { title: string; name
     <Dialog title={title} isOpen onClose={onClose} className="small">
       <form onSubmit={submit} className="stack">
         <Field label={t("documents.name")}>
-          {/* biome-ignore lint/a11y/noAutofocus: the dialog is this field */}
-          {(id) => <input id={id} value={text} onChange={(event) => setText(event.target.value)} maxLength={200} dir="auto" autoFocus data-testid="collection-name" />}
+          {(id) => (
+            <input
+              id={id}
+              value={text}
+              onChange={(event) => setText(event.target.value)}
+              maxLength={200}
+              dir="auto"
+              autoFocus
+              data-testid="collection-name"
+            />
+          )}
         </Field>
         <Failure>{problem}</Failure>
         <div className="actions">

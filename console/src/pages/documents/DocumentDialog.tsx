@@ -37,7 +37,11 @@ export function DocumentDialog({ document, onClose }: { document: Document; onCl
   return (
     <Dialog title={document.name} isOpen onClose={onClose} className="document-dialog" testId="document">
       <div className="actions start">
-        <Button icon="download" onPress={() => act(() => download(`/v1/documents/${encodeURIComponent(document.id)}/content`))} data-testid="download">
+        <Button
+          icon="download"
+          onPress={() => act(() => download(`/v1/documents/${encodeURIComponent(document.id)}/content`))}
+          data-testid="download"
+        >
           {t("documents.download")}
         </Button>
         {may.change && (
@@ -56,7 +60,13 @@ export function DocumentDialog({ document, onClose }: { document: Document; onCl
       {document.error && !mayRetry(document) && <p className="hint">{t("documents.final")}</p>}
       <Report document={document} />
       <Preview document={document} />
-      <Confirm title={t("documents.deleteTitle")} action={t("common.delete")} isOpen={isDeleting} onClose={() => setDeleting(false)} onConfirm={remove}>
+      <Confirm
+        title={t("documents.deleteTitle")}
+        action={t("common.delete")}
+        isOpen={isDeleting}
+        onClose={() => setDeleting(false)}
+        onConfirm={remove}
+      >
         <p dir="auto">{document.name}</p>
         <p>{t("documents.deleteHint")}</p>
       </Confirm>

@@ -9,7 +9,7 @@ import { useFormat } from "../../i18n/format";
 import { Empty, Icon, Name, Status } from "../../parts";
 import { useMay } from "../../shell/caller";
 import { Collections } from "./Collections";
-import { useCollections } from "./collections";
+import { useMeant } from "./collections";
 import { DocumentDialog } from "./DocumentDialog";
 import { useDocuments } from "./feed";
 import { statusWords } from "./states";
@@ -24,12 +24,11 @@ export function Documents() {
   const may = useMay();
   const navigate = useNavigate();
   const { collection: wanted } = useSearch({ from: "/documents" });
-  const { collections, own } = useCollections();
   const { documents, isComplete } = useDocuments();
   const [words, setWords] = useState("");
   const [filter, setFilter] = useState<Filter>("all");
   const [opened, open] = useState<string | null>(null);
-  const chosen = wanted && collections.some((each) => each.id === wanted) ? wanted : own;
+  const chosen = useMeant(wanted ?? "");
   const mine = useMemo(() => documents.filter((each) => each.collection_id === chosen), [documents, chosen]);
   const shown = useMemo(() => {
     const lowered = words.trim().toLowerCase();
@@ -42,7 +41,11 @@ export function Documents() {
         <h1>{t("shell.documents")}</h1>
       </header>
       <div className="documents-layout">
-        <Collections chosen={chosen} documents={documents} onChoose={(collection) => navigate({ to: "/documents", search: { collection } })} />
+        <Collections
+          chosen={chosen}
+          documents={documents}
+          onChoose={(collection) => navigate({ to: "/documents", search: { collection } })}
+        />
         <section className="library" aria-labelledby="library-title">
           {may.change && <UploadBox collection={chosen} />}
           <UploadList />
@@ -50,7 +53,14 @@ export function Documents() {
             <label className="find">
               <Icon name="search" />
               <span className="visually-hidden">{t("documents.find")}</span>
-              <input type="search" value={words} onChange={(event) => setWords(event.target.value)} placeholder={t("documents.find")} dir="auto" data-testid="find-document" />
+              <input
+                type="search"
+                value={words}
+                onChange={(event) => setWords(event.target.value)}
+                placeholder={t("documents.find")}
+                dir="auto"
+                data-testid="find-document"
+              />
             </label>
             <label className="choice">
               <span className="visually-hidden">{t("documents.filter")}</span>
@@ -62,7 +72,11 @@ export function Documents() {
                 ))}
               </select>
             </label>
-            <Status className="hint">{isComplete ? t("documents.summary", { ready: mine.filter((each) => each.status === "ready").length, count: mine.length }) : t("common.loading")}</Status>
+            <Status className="hint">
+              {isComplete
+                ? t("documents.summary", { ready: mine.filter((each) => each.status === "ready").length, count: mine.length })
+                : t("common.loading")}
+            </Status>
           </div>
           <h2 id="library-title" className="visually-hidden">
             {t("shell.documents")}
@@ -96,14 +110,28 @@ function Rows({ documents, onOpen }: { documents: Document[]; onOpen: (id: strin
       <ul ref={(element) => element?.style.setProperty("height", `${rows.getTotalSize()}px`)}>
         {rows.getVirtualItems().map((item) => {
           const document = documents[item.index];
-          return document ? <Row key={document.id} document={document} top={item.start} position={item.index} count={documents.length} onOpen={onOpen} /> : null;
+          return document ? (
+            <Row key={document.id} document={document} top={item.start} position={item.index} count={documents.length} onOpen={onOpen} />
+          ) : null;
         })}
       </ul>
     </div>
   );
 }
 
-function Row({ document, top, position, count, onOpen }: { document: Document; top: number; position: number; count: number; onOpen: (id: string) => void }) {
+function Row({
+  document,
+  top,
+  position,
+  count,
+  onOpen,
+}: {
+  document: Document;
+  top: number;
+  position: number;
+  count: number;
+  onOpen: (id: string) => void;
+}) {
   const { t } = useTranslation();
   const format = useFormat();
   const { status, error, report, size_bytes: bytes } = document;

@@ -6,7 +6,7 @@ import { useTranslation } from "react-i18next";
 import { Icon } from "../../parts";
 import { useMay } from "../../shell/caller";
 import { askingNow } from "../conversation/asking";
-import { useCollections } from "./collections";
+import { useCollections, useMeant } from "./collections";
 import { droppedFiles } from "./dropped";
 import { upload } from "./uploads";
 
@@ -14,10 +14,10 @@ export function DropEverywhere() {
   const { t } = useTranslation();
   const may = useMay();
   const navigate = useNavigate();
-  const { collections, own, nameOf } = useCollections();
+  const { nameOf } = useCollections();
   const [isOver, setOver] = useState(false);
   const shown = new URLSearchParams(location.search).get("collection") || askingNow().collection;
-  const target = collections.some((each) => each.id === shown) ? shown : own;
+  const target = useMeant(shown);
   useEffect(() => {
     if (!may.change) return;
     const over = (event: DragEvent) => {

@@ -25,7 +25,10 @@ export function EmbeddingDialog({ collectionId, name, onClose }: { collectionId:
   const [model, setModel] = useState("");
   const act = useMutation({
     mutationFn: async (what: Act): Promise<Schemas["Embedding"]> => {
-      if (what === "begin") return dataOf(api.POST("/v1/collections/{collection_id}/embedding", { params, body: bodyOf<Schemas["EmbeddingChange"]>({ model }) }));
+      if (what === "begin")
+        return dataOf(
+          api.POST("/v1/collections/{collection_id}/embedding", { params, body: bodyOf<Schemas["EmbeddingChange"]>({ model }) }),
+        );
       if (what === "swap") return dataOf(api.POST("/v1/collections/{collection_id}/embedding/swap", { params, body: bodyOf({}) }));
       if (what === "rollback") return dataOf(api.POST("/v1/collections/{collection_id}/embedding/rollback", { params }));
       return dataOf(api.DELETE("/v1/collections/{collection_id}/embedding", { params }));

@@ -25,7 +25,14 @@ export function UploadBox({ collection }: { collection: string }) {
           <span className="drop-title">{t("upload.drop")}</span>
           <span className="hint">{t("upload.formats")}</span>
         </span>
-        <input id="file-input" type="file" multiple className="visually-hidden" data-testid="file-input" onChange={(event) => take(event.target)} />
+        <input
+          id="file-input"
+          type="file"
+          multiple
+          className="visually-hidden"
+          data-testid="file-input"
+          onChange={(event) => take(event.target)}
+        />
       </label>
       <Button icon="folder" onPress={() => folder.current?.click()}>
         {t("upload.folder")}

@@ -3,6 +3,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { api, dataOf } from "../../api/client";
 import type { Collection } from "../../api/types";
+import { useDocuments } from "./feed";
 
 const DEFAULT = /^default(-[0-9a-f]{8})?$/;
 
@@ -32,4 +33,15 @@ export function useCollections() {
     isOwn: (each: Collection) => !each.owner || each.owner === owner,
     ownNamed: (name: string) => collections.find((each) => each.name === name && each.owner === owner)?.id,
   };
+}
+
+/** The collection that is meant: `wanted` where there is one of that id, else the one with the most documents, else one's own. */
+export function useMeant(wanted: string): string {
+  const { collections, own } = useCollections();
+  const { documents } = useDocuments();
+  if (collections.some((each) => each.id === wanted)) return wanted;
+  const counts = new Map<string, number>();
+  for (const { collection_id: id } of documents) if (id) counts.set(id, (counts.get(id) ?? 0) + 1);
+  const known = [...counts].filter(([id]) => collections.some((each) => each.id === id));
+  return known.sort(([, one], [, other]) => other - one)[0]?.[0] ?? own;
 }

@@ -7,9 +7,24 @@ const STAGES = ["parse", "clean", "chunk", "embed", "index", "activate"] as cons
 
 /** Reasons of a failure that stays the same whenever that file is read; what helps is another file. */
 const FINAL = new Set([
-  "ARCHIVE_BOMB", "EMPTY_FILE", "FILE_DAMAGED", "FILE_ENCRYPTED", "FILE_LOST", "IMAGE_BROKEN", "IMAGE_TOO_LARGE", "MAIL_BROKEN",
-  "NO_TEXT", "OCR_SCRIPT_UNSUPPORTED", "PARSE_CRASHED", "PARSE_TIMEOUT", "PARSE_TOO_LARGE", "PDF_BROKEN", "PDF_ENCRYPTED",
-  "TOO_MANY_PAGES", "UNSAFE_XML", "UNSUPPORTED_TYPE",
+  "ARCHIVE_BOMB",
+  "EMPTY_FILE",
+  "FILE_DAMAGED",
+  "FILE_ENCRYPTED",
+  "FILE_LOST",
+  "IMAGE_BROKEN",
+  "IMAGE_TOO_LARGE",
+  "MAIL_BROKEN",
+  "NO_TEXT",
+  "OCR_SCRIPT_UNSUPPORTED",
+  "PARSE_CRASHED",
+  "PARSE_TIMEOUT",
+  "PARSE_TOO_LARGE",
+  "PDF_BROKEN",
+  "PDF_ENCRYPTED",
+  "TOO_MANY_PAGES",
+  "UNSAFE_XML",
+  "UNSUPPORTED_TYPE",
 ]);
 
 export function statusWords({ status, stage }: Pick<Document, "status" | "stage">, t: TFunction): string {

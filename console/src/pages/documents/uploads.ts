@@ -46,14 +46,19 @@ let ids = 0;
 export function upload(files: NamedFile[], collection: string): void {
   const lane = files.length >= BULK_FROM ? "bulk" : "interactive";
   if (!uploads.some(isPending)) beganAt = Date.now();
-  uploads = [...uploads, ...files.map((each) => ({ ...each, id: ++ids, collection, lane, state: "waiting", share: 0, problem: "" }) satisfies Upload)];
+  uploads = [
+    ...uploads,
+    ...files.map((each) => ({ ...each, id: ++ids, collection, lane, state: "waiting", share: 0, problem: "" }) satisfies Upload),
+  ];
   tell();
   next();
 }
 
 /** Sends those that failed again. */
 export function retryFailed(id?: number): void {
-  uploads = uploads.map((each) => (each.state === "failed" && (!id || each.id === id) ? { ...each, state: "waiting", share: 0, problem: "" } : each));
+  uploads = uploads.map((each) =>
+    each.state === "failed" && (!id || each.id === id) ? { ...each, state: "waiting", share: 0, problem: "" } : each,
+  );
   beganAt = Date.now();
   tell();
   next();

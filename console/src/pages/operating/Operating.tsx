@@ -1,3 +1,41 @@
+// Operating, by what the caller may: health, jobs and dead letters, models, keys, costs, and what research cost.
+
+import { useState } from "react";
+import { useTranslation } from "react-i18next";
+import { Segments } from "../../parts";
+import { useMay } from "../../shell/caller";
+import { Health } from "./Health";
+import { Jobs } from "./Jobs";
+import { Keys } from "./Keys";
+import { Models } from "./Models";
+import { Runs } from "./Runs";
+import { Usage } from "./Usage";
+import "../../style/pages.css";
+
+type Part = "health" | "jobs" | "models" | "keys" | "usage" | "runs";
+const PARTS = { health: Health, jobs: Jobs, models: Models, keys: Keys, usage: Usage, runs: Runs };
+
 export function Operating() {
-  return null;
+  const { t } = useTranslation();
+  const may = useMay();
+  const [part, choose] = useState<Part>("health");
+  const offered = (["health", "usage", "runs", "jobs", "models", "keys"] as Part[]).filter((each) => each !== "jobs" || may.change);
+  const Shown = PARTS[part];
+  return (
+    <div className="column wide">
+      <header className="page-head">
+        <h1>{t("shell.operating")}</h1>
+      </header>
+      <div className="scroll-x">
+        <Segments
+          label={t("operating.part")}
+          value={part}
+          options={offered.map((id) => ({ id, label: t(`operating.${id}`) }))}
+          onChange={choose}
+          testId="operating"
+        />
+      </div>
+      <Shown />
+    </div>
+  );
 }
