@@ -30,7 +30,7 @@ function ArtefactView({ artefact, run, isOver }: { artefact: Artefact; run: Fold
   const leftOut = (artefact.body as { left_out?: string[] } | null)?.left_out ?? [];
   return (
     <section className="artefact card" data-testid="artefact" data-kind={artefact.kind} aria-label={artefact.title || artefact.kind}>
-      <h3 dir="auto">{artefact.title || artefact.kind}</h3>
+      <h2 dir="auto">{artefact.title || artefact.kind}</h2>
       <Suspense fallback={<Outline text={artefact.outline} />}>
         <Body artefact={artefact} run={run} isOver={isOver} />
       </Suspense>

@@ -107,12 +107,13 @@ function Drawn({
     frame.current?.querySelector(".pdf-box")?.scrollIntoView({ block: "center", inline: "center" });
   }, [boxes, page]);
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls is reached by the keyboard
-    <div
+    // A page is drawn from the left whatever the language around it is: a canvas takes the direction of its text from here.
+    <section
       className="pdf-scroll"
       ref={frame}
+      // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls is reached by the keyboard
       tabIndex={0}
-      role="group"
+      dir="ltr"
       aria-label={t("pdf.page")}
       data-testid="pdf-page"
       data-page={page.pageNumber}
@@ -140,6 +141,6 @@ function Drawn({
           />
         ))}
       </svg>
-    </div>
+    </section>
   );
 }

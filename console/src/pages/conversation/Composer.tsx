@@ -72,11 +72,12 @@ export function Composer({
         ref={field}
         data-testid="question-input"
         rows={isFirst ? 2 : 1}
-        dir="auto"
+        dir={text ? "auto" : undefined}
         value={text}
         placeholder={t(`ask.placeholder_${way}`)}
         onChange={(event) => setText(event.target.value)}
         onKeyDown={press}
+        // biome-ignore lint/a11y/noAutofocus: a page for asking begins with its field
         autoFocus={isFirst}
       />
       <div className="composer-bar">
@@ -156,12 +157,12 @@ function HowChoice() {
 function CollectionChoice() {
   const { t } = useTranslation();
   const { collection } = useAsking();
-  const { collections } = useCollections();
+  const { collections, isSuccess } = useCollections();
   const { isComplete } = useDocuments();
   const chosen = useMeant(collection);
   useEffect(() => {
-    if (isComplete && chosen !== collection) changeAsking({ collection: chosen });
-  }, [isComplete, chosen, collection]);
+    if (isSuccess && isComplete && chosen !== collection) changeAsking({ collection: chosen });
+  }, [isSuccess, isComplete, chosen, collection]);
   if (collections.length < 2) return null;
   return (
     <label className="choice">

@@ -17,7 +17,7 @@ export function Sources({ run, followed }: { run: FoldedRun; followed: Followed 
     openPassage({ number: citation.number, run, runId: run.run_id, evidence: followed.evidence, dropped: followed.dropped });
   return (
     <section className="sources" aria-label={t("sources.title")}>
-      <h3>{t("sources.title")}</h3>
+      <h2>{t("sources.title")}</h2>
       <ol>
         {run.citations.map((citation) => (
           <li key={citation.number}>
@@ -55,7 +55,7 @@ export function Closest({ run }: { run: FoldedRun }) {
   if (!run.closest.length) return null;
   return (
     <section className="sources" data-testid="closest" aria-label={t("sources.closest")}>
-      <h3>{t("sources.closest")}</h3>
+      <h2>{t("sources.closest")}</h2>
       <ol>
         {run.closest.map((citation, index) => (
           <li key={citation.chunk_id ?? index}>
@@ -91,9 +91,9 @@ export function Conflicts({ run }: { run: FoldedRun }) {
   };
   return (
     <section className="conflicts" data-testid="conflicts" aria-label={t("sources.disagree")}>
-      <h3>
+      <h2>
         <Icon name="scale" /> {t("sources.disagree")}
-      </h3>
+      </h2>
       {run.conflicts.map(({ what, sides }) => (
         <div key={what} className="conflict" data-testid="conflict">
           <p className="hint" dir="auto">

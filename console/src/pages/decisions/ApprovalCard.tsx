@@ -15,9 +15,9 @@ export function ApprovalCard({ asked, children }: { asked: Asked; children?: Rea
   const isDone = decide.isPending || decide.isSuccess;
   return (
     <section className="approval card" data-testid="question" aria-label={t("decisions.ask", { tool })}>
-      <h3>
+      <h2>
         <Icon name="scale" /> {t("decisions.ask", { tool })}
-      </h3>
+      </h2>
       <Arguments given={asked.arguments ?? {}} marked={asked.tainted_arguments ?? []} none={t("decisions.noArguments")} />
       {asked.is_tainted && (
         <p className="warning" data-testid="taint">

@@ -15,7 +15,7 @@ const leaving = new Set<string>();
 const listeners = new Set<() => void>();
 let snapshot: Set<string> | null = null;
 let feed: Feed = { documents: [], isComplete: false };
-let telling = 0;
+let isTelling = false;
 let isStarted = false;
 
 /** Follows the documents from now on. */
@@ -79,8 +79,10 @@ function put(document: Document): void {
 
 /** Many events come in one go; one drawing a frame is enough. */
 function tell(): void {
-  telling ||= requestAnimationFrame(() => {
-    telling = 0;
+  if (isTelling) return;
+  isTelling = true;
+  requestAnimationFrame(() => {
+    isTelling = false;
     const documents = [...known.values()].sort((one, other) => ((one.created_at ?? "") < (other.created_at ?? "") ? 1 : -1));
     feed = { ...feed, documents };
     for (const heard of listeners) heard();

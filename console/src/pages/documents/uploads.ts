@@ -39,7 +39,7 @@ const listeners = new Set<() => void>();
 let uploads: Upload[] = [];
 let beganAt = 0;
 let view = NONE;
-let telling = 0;
+let isTelling = false;
 let ids = 0;
 
 /** Sends these files into a collection. */
@@ -135,8 +135,10 @@ function parsed(text: string): any {
 }
 
 function tell(): void {
-  telling ||= requestAnimationFrame(() => {
-    telling = 0;
+  if (isTelling) return;
+  isTelling = true;
+  requestAnimationFrame(() => {
+    isTelling = false;
     view = {
       all: uploads,
       pending: uploads.filter(isPending).length,

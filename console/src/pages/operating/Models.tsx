@@ -64,7 +64,7 @@ function OperationCard({ operation, providers }: { operation: Operation; provide
   const name = t(`models.operation_${operation.operation}` as "models.operation_answer", { defaultValue: operation.operation });
   return (
     <article className="card operation">
-      <h3>{name}</h3>
+      <h2>{name}</h2>
       <ol className="chain" dir="ltr">
         {operation.chain.map((each) => (
           <li key={`${each.provider}-${each.model}`}>
