@@ -1,0 +1,231 @@
+"""Conversations in a real browser: answers with their steps and citations, decisions, and what a reload shows again."""
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from groundwork.common.v1 import common_pb2
+from groundwork.orchestrator.v1 import orchestrator_pb2 as run_pb
+from playwright.sync_api import Browser, Page, Route, expect
+
+from tests.browser.site import Site, ask, begin, serving
+from tests.browsing import Visit, browser, refusals_are_expected, visiting
+from tests.service.gateway.fakes import RUN_ID, event, run_with_tools
+
+__all__ = ["browser"]
+pytestmark = [pytest.mark.browser]
+
+MAIL = {"to": "<b>ann@example.org", "retries": 2}
+ASKED = {
+    "id": "ap1",
+    "run_id": RUN_ID,
+    "tool": "send_email",
+    "arguments": MAIL,
+    "arguments_hash": "ab" * 32,
+    "expires_at": "2099-01-01T00:00:00.000Z",
+}
+
+
+@dataclass
+class Desk:
+    """Answers GET and POST of /v1/approvals in the browser."""
+
+    waiting: list[dict[str, Any]] = field(default_factory=list)
+    decisions: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+    on_decision: Callable[[], object] = lambda: None
+    refusal: str = ""
+
+    def answer(self, route: Route) -> None:
+        if route.request.method == "GET":
+            route.fulfill(json={"approvals": self.waiting})
+        elif self.refusal:
+            problem = {"reason": "APPROVAL_CLOSED", "detail": self.refusal}
+            route.fulfill(status=412, content_type="application/problem+json", body=json.dumps(problem))
+        else:
+            self.decisions.append((route.request.url.rpartition("/")[2], json.loads(route.request.post_data or "{}")))
+            self.waiting = []
+            route.fulfill(json=ASKED)
+            self.on_decision()
+
+
+@pytest.fixture
+def site() -> Iterator[Site]:
+    with serving() as site:
+        yield site
+
+
+@pytest.fixture
+def desk() -> Desk:
+    return Desk()
+
+
+@pytest.fixture
+def visit(browser: Browser, site: Site, desk: Desk) -> Iterator[Visit]:
+    def prepare(page: Page) -> None:
+        page.route("**/v1/approvals*", desk.answer)
+        page.route("**/v1/approvals/*", desk.answer)
+
+    with visiting(browser, site.base_url, prepare) as visit:
+        yield visit
+
+
+def test_claims_are_shown_one_by_one_with_their_judge(visit: Visit, site: Site) -> None:
+    by = run_pb.CheckedBy(name="model/m", claims=0)
+    span = run_pb.DecidingSpan(document_name="a.md", text="It is <i>high</i>.")
+    found = run_pb.SentenceVerdict(sentence="It is high.", verdict="supported", span=span, checked_by=by)
+    invented = run_pb.SentenceVerdict(sentence="I have sent it.", verdict="contradicted", is_action=True, checked_by=by)
+    text = "It is high. I have sent it."
+    checked = run_pb.Verification(sentences=[found, invented], checked_by=by, verify="mark")
+    partial = run_pb.SUPPORT_STATUS_PARTIAL
+    answer = run_pb.Answer(text=text, method="model", support_status=partial, verification=checked)
+    log = run_with_tools()
+    log[3:] = [
+        event(4, token=run_pb.Token(text=text)),
+        event(5, claim=run_pb.ClaimChecked(index=0, verdict=found)),
+        event(6, verification=checked),
+        event(7, answer=answer),
+        event(8, done=run_pb.Done(status=run_pb.RUN_STATUS_COMPLETED)),
+    ]
+    site.world.orchestrator.log = log
+    ask(visit.page, "Is it high?", "chat")
+    expect(visit.page.get_by_test_id("support-status")).to_contain_text("which was not")
+    visit.page.get_by_test_id("claims").locator("summary").click()
+    claims = visit.page.get_by_test_id("claim")
+    expect(claims).to_have_count(2)
+    expect(claims.nth(0)).to_contain_text("It is <i>high</i>.")
+    expect(claims.nth(1)).to_contain_text("did not happen")
+    expect(visit.page.get_by_test_id("judge")).to_contain_text("model/m")
+
+
+def test_steps_are_shown_with_arguments_result_time_and_cost(visit: Visit, site: Site) -> None:
+    degraded = common_pb2.Degradation(
+        part="planner", reason="BUDGET_SPENT", message="No more <i>tools</i> were allowed."
+    )
+    log = run_with_tools()
+    log[3:6] = [
+        event(4, thinking=run_pb.Thinking(phase="reason", text="Weighing what was found")),
+        event(5, thinking=run_pb.Thinking(phase="reason", text="Weighing what was found")),
+        event(6, thinking=run_pb.Thinking(phase="reason", degraded=degraded)),
+    ]
+    log[9].usage.steps[0].cost_usd = 0.0021
+    site.world.orchestrator.log = log
+    ask(visit.page, "Mail it", "chat")
+    expect(visit.page.get_by_test_id("answer")).to_have_text("It was not sent.")
+    visit.page.get_by_test_id("trace").locator("summary").click()
+    steps = visit.page.get_by_test_id("step")
+    expect(steps).to_have_count(4)
+    expect(steps.nth(0)).to_have_attribute("data-state", "ok")
+    for text in ("search", "notice", "top_k", "3", "2 passages of handbook.pdf"):
+        expect(steps.nth(0)).to_contain_text(text)
+    expect(steps.nth(0).get_by_test_id("step-cost")).to_have_text("1.5 sec · $0.0021")
+    expect(steps.nth(1)).to_contain_text("Weighing what was found")
+    expect(steps.nth(2)).to_have_attribute("data-state", "degraded")
+    expect(steps.nth(2)).to_contain_text("No more <i>tools</i> were allowed.")
+    expect(steps.nth(3)).to_have_attribute("data-state", "failed")
+    expect(steps.nth(3)).to_contain_text("the server takes no mail; ask its operator (SMTP_REFUSED)")
+    sent = site.world.orchestrator.requests[0]
+    assert (sent.mode, sent.question, sent.thread_id) == (run_pb.RUN_MODE_CHAT, "Mail it", "0123456789ab")
+    assert not sent.HasField("tools"), "all of them"
+
+
+def test_call_is_allowed_in_the_stream_by_keyboard(visit: Visit, site: Site, desk: Desk) -> None:
+    orchestrator = site.world.orchestrator
+    orchestrator.log, orchestrator.pause_after, desk.waiting = run_with_tools(), 5, [ASKED]
+    desk.on_decision = lambda: site.soon(orchestrator.resume.set)
+    page = visit.page
+    begin(page, "Mail it", "chat")
+    question = page.get_by_test_id("turn").get_by_test_id("question")
+    expect(question).to_contain_text("Allow this: send an e-mail?")
+    expect(question).to_contain_text("<b>ann@example.org")
+    expect(question).to_contain_text("it is not called")
+    question.get_by_test_id("allow").focus()
+    page.keyboard.press("Enter")
+    expect(question).to_have_count(0)
+    expect(page.get_by_test_id("answer")).to_have_text("It was not sent.")
+    expect(page.get_by_test_id("approvals-count")).to_have_count(0)
+    assert desk.decisions == [("ap1", {"decision": "allow", "arguments_hash": "ab" * 32})]
+
+
+def test_decision_that_is_refused_says_why_and_can_be_made_again(visit: Visit, site: Site, desk: Desk) -> None:
+    orchestrator = site.world.orchestrator
+    orchestrator.log, orchestrator.pause_after, desk.waiting = run_with_tools(), 5, [ASKED]
+    desk.refusal = "ap1 expired; ask again"
+    begin(visit.page, "Mail it", "chat")
+    question = visit.page.get_by_test_id("turn").get_by_test_id("question")
+    question.get_by_test_id("allow").click()
+    expect(question.get_by_role("alert")).to_have_text("ap1 expired; ask again")
+    expect(question.get_by_test_id("allow")).to_be_enabled()
+    refusals_are_expected(visit, status=412)
+
+
+def test_what_others_decide_is_listed_without_buttons(visit: Visit, desk: Desk) -> None:
+    desk.waiting = [{**ASKED, "yours_to_decide": False, "may_decide": ["olga"], "subject": "ann"}]
+    page = visit.page
+    page.goto("/decisions")
+    listed = page.get_by_test_id("approvals").get_by_test_id("question")
+    expect(listed).to_contain_text("olga may decide.")
+    expect(listed.get_by_test_id("allow")).to_have_count(0)
+    expect(listed.get_by_test_id("show-run")).to_be_visible()
+    expect(page.get_by_test_id("approvals-count")).to_have_count(0)
+
+
+def test_questions_are_one_conversation_until_another_begins(visit: Visit, site: Site) -> None:
+    site.world.memory.thread_ids = ["a" * 12, "b" * 12]
+    page = visit.page
+    ask(page, "Payroll of the Yankees?")
+    expect(page.get_by_test_id("answer").last).to_contain_text("Four weeks")
+    page.wait_for_url("**/conversations/aaaaaaaaaaaa")
+    expect(page.get_by_test_id("question-input")).to_have_value("")
+    ask(page, "And the Reds?")
+    page.get_by_test_id("new-conversation").click()
+    expect(page.get_by_test_id("question-input")).to_be_focused()
+    ask(page, "How long?")
+    asked = [(each.question, each.thread_id) for each in site.world.orchestrator.requests]
+    assert asked == [("Payroll of the Yankees?", "a" * 12), ("And the Reds?", "a" * 12), ("How long?", "b" * 12)]
+
+
+def test_a_refused_question_stays_to_be_mended(visit: Visit, site: Site) -> None:
+    page = visit.page
+    page.get_by_test_id("question-input").fill("why " * 2001)
+    page.keyboard.press("Enter")
+    expect(page.get_by_test_id("ask-problem")).to_contain_text("8000")
+    expect(page.get_by_test_id("question-input")).to_have_value(("why " * 2001).strip())
+    assert not site.world.orchestrator.requests
+    refusals_are_expected(visit, status=400)
+
+
+def test_a_passage_opens_beside_the_answer_and_goes_by_key(visit: Visit) -> None:
+    page = visit.page
+    page.set_viewport_size({"width": 1400, "height": 900})
+    ask(page)
+    page.get_by_test_id("answer").get_by_test_id("citation").first.click()
+    expect(page.get_by_test_id("passage")).to_be_visible()
+    expect(page.get_by_test_id("passage").locator("mark")).not_to_be_empty()
+    page.keyboard.press("x")
+    expect(page.get_by_test_id("passage")).to_have_count(0)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_page_with_a_question_fits_a_phone(visit: Visit, site: Site, desk: Desk, scheme: Any) -> None:
+    site.world.orchestrator.log, site.world.orchestrator.pause_after = run_with_tools(), 5
+    desk.waiting = [ASKED]
+    page = visit.page
+    page.emulate_media(color_scheme=scheme)
+    page.set_viewport_size({"width": 360, "height": 740})
+    begin(page, "Mail it", "chat")
+    expect(page.get_by_test_id("turn").get_by_test_id("question")).to_be_visible()
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+
+
+@pytest.mark.parametrize("language", ["de", "ru", "he"])
+def test_every_page_speaks_the_chosen_language(visit: Visit, language: str) -> None:
+    page = visit.page
+    english = page.locator("h1").inner_text()
+    page.get_by_test_id("language").select_option(language)
+    expect(page.locator("html")).to_have_attribute("lang", language)
+    expect(page.locator("html")).to_have_attribute("dir", "rtl" if language == "he" else "ltr")
+    expect(page.locator("h1")).not_to_have_text(english)
+    page.reload()
+    expect(page.locator("html")).to_have_attribute("lang", language)
