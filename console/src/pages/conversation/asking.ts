@@ -24,7 +24,7 @@ export interface Asking {
 const STORED = "groundwork.asking";
 const DEFAULT: Asking = {
   way: "documents",
-  collection: "default",
+  collection: "",
   agent: "auto",
   effort: "auto",
   isReport: false,
