@@ -64,8 +64,14 @@ const operating = createRoute({
   component: lazyRouteComponent(() => import("./pages/operating/Operating"), "Operating"),
 });
 
+const login = createRoute({
+  getParentRoute: () => root,
+  path: "/tool-servers/callback",
+  component: lazyRouteComponent(() => import("./pages/login/ToolServerLogin"), "ToolServerLogin"),
+});
+
 export const router = createRouter({
-  routeTree: root.addChildren([home, conversation, documents, decisions, memory, search, operating]),
+  routeTree: root.addChildren([home, login, conversation, documents, decisions, memory, search, operating]),
   defaultPreload: "intent",
   defaultErrorComponent: Broken,
 });

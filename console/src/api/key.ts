@@ -34,10 +34,35 @@ export function canBeKey(text: string): boolean {
   return text !== "" && !/[^!-~]/.test(text);
 }
 
-/** Forgets the key and all that belongs to its caller. */
-export function signOut(): void {
+/** Where people can log in by their browser: a cookie then shows who they are, without a key. */
+export interface Issuer {
+  issuer: string;
+  name: string;
+}
+
+export async function loadIssuers(): Promise<Issuer[]> {
+  const { issuers } = await fetch("/oidc/issuers")
+    .then((response) => response.json())
+    .catch(() => ({ issuers: [] }));
+  return issuers;
+}
+
+/** Where a login at an issuer begins, which comes back to the page that is shown. */
+export function loginAddress({ issuer }: Issuer): string {
+  const to = location.pathname + location.search + location.hash;
+  return `/oidc/login?issuer=${encodeURIComponent(issuer)}&to=${encodeURIComponent(to)}`;
+}
+
+/** Forgets the key, or ends the login, with all that belongs to its caller. */
+export async function signOut(): Promise<void> {
+  const hadKey = sessionStorage.getItem(STORED) !== null;
   sessionStorage.clear();
-  location.assign("/");
+  const ended = hadKey
+    ? {}
+    : await fetch("/oidc/logout", { method: "POST" })
+        .then((response) => response.json())
+        .catch(() => ({}));
+  location.assign(ended.then || "/");
 }
 
 export function useKeyQuestion(): KeyQuestion | null {

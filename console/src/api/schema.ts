@@ -1229,6 +1229,51 @@ export interface paths {
     patch?: never;
     trace?: never;
   };
+  "/v1/tool-servers/{server}/login": {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    get?: never;
+    put?: never;
+    /**
+     * Begin Tool Server Login
+     * @description Begins a login at an MCP server of your tenant that wants one (OAuth): open `authorization_url` in a browser. At the end the
+     *     browser comes to a page of this gateway, which finishes the login with your key, or to an address of your own program.
+     */
+    post: operations["begin_tool_server_login_v1_tool_servers__server__login_post"];
+    /**
+     * End Tool Server Login
+     * @description Forgets the login at an MCP server of your tenant. Harmless when repeated.
+     */
+    delete: operations["end_tool_server_login_v1_tool_servers__server__login_delete"];
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  "/v1/tool-servers/{server}/login/answer": {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    get?: never;
+    put?: never;
+    /**
+     * Finish Tool Server Login
+     * @description Finishes the login that you have begun, with what the address holds to which the browser was sent.
+     */
+    post: operations["finish_tool_server_login_v1_tool_servers__server__login_answer_post"];
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
   "/v1/tool-servers/{server}/tools/{tool}": {
     parameters: {
       query?: never;
@@ -1960,6 +2005,23 @@ export interface components {
        * @description Seconds that may be worked on it.
        */
       wall_clock_s?: number | null;
+    };
+    /**
+     * BegunLogin
+     * @description A login that waits for its person.
+     */
+    BegunLogin: {
+      /**
+       * Authorization Url
+       * @description What to open in a browser.
+       */
+      authorization_url: string;
+      /**
+       * Expires At
+       * Format: date-time
+       * @description Until when it can be finished.
+       */
+      expires_at: string;
     };
     /**
      * BoundingBox
@@ -4634,6 +4696,38 @@ export interface components {
       url: string;
     };
     /**
+     * NewToolServerLogin
+     * @description A login at an MCP server that is to begin.
+     * @example {}
+     */
+    NewToolServerLogin: {
+      /**
+       * Client Id
+       * @description Of a client that is registered at the authorization server; empty: one is registered now.
+       * @default
+       */
+      client_id: string;
+      /**
+       * Client Secret
+       * Format: password
+       * @description Its secret, where it has one.
+       * @default
+       */
+      client_secret: string;
+      /**
+       * Redirect Uri
+       * @description Address of your own program on the machine of the browser, as `http://127.0.0.1:4711/callback`; empty: the page of this gateway.
+       * @default
+       */
+      redirect_uri: string;
+      /**
+       * Scope
+       * @description What to ask for; empty: what the server says.
+       * @default
+       */
+      scope: string;
+    };
+    /**
      * OfferedModel
      * @description A model that a request to /v1/chat/completions or /v1/responses may name, in OpenAI's shape.
      */
@@ -7170,6 +7264,11 @@ export interface components {
        */
       header_names: string[];
       /**
+       * Logged In
+       * @description Whether somebody has logged in there for your tenant.
+       */
+      logged_in: boolean;
+      /**
        * Name
        * @description Its name.
        */
@@ -7195,6 +7294,33 @@ export interface components {
        * @description The operator's first.
        */
       servers: components["schemas"]["ToolServer"][];
+    };
+    /**
+     * ToolServerLoginAnswer
+     * @description What the browser was given at the end of a login.
+     * @example {
+     *       "code": "SplxlO…",
+     *       "state": "crm.9f…"
+     *     }
+     */
+    ToolServerLoginAnswer: {
+      /**
+       * Code
+       * Format: password
+       * @description `code` of it; empty where it has none.
+       * @default
+       */
+      code: string;
+      /**
+       * Iss
+       * @description `iss` of it, where it has one.
+       */
+      iss?: string | null;
+      /**
+       * State
+       * @description `state` of the address.
+       */
+      state: string;
     };
     /**
      * ToolUse
@@ -14993,6 +15119,369 @@ export interface operations {
       };
       /** @description A service is unavailable; wait as Retry-After says. */
       503: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          "application/problem+json": components["schemas"]["Problem"];
+        };
+      };
+    };
+  };
+  begin_tool_server_login_v1_tool_servers__server__login_post: {
+    parameters: {
+      query?: never;
+      header?: never;
+      path: {
+        /** @description The server's name. */
+        server: string;
+      };
+      cookie?: never;
+    };
+    requestBody: {
+      content: {
+        "application/json": components["schemas"]["NewToolServerLogin"];
+      };
+    };
+    responses: {
+      /** @description Successful Response */
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          "application/json": components["schemas"]["BegunLogin"];
+        };
+      };
+      /** @description The request is not valid. */
+      400: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          "application/problem+json": components["schemas"]["Problem"];
+        };
+      };
+      /** @description An API key is needed, and was not sent or is not good. */
+      401: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          "application/problem+json": components["schemas"]["Problem"];
+        };
+      };
+      /** @description Not for this caller (want of a scope, or not theirs), or asked for under a foreign host name or by a foreign page. */
+      403: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          "application/problem+json": components["schemas"]["Problem"];
+        };
+      };
+      /** @description There is no such thing. */
+      404: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          "application/problem+json": components["schemas"]["Problem"];
+        };
+      };
+      /** @description The request was too slow to arrive. */
+      408: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          "application/problem+json": components["schemas"]["Problem"];
+        };
+      };
+      /** @description Its present state does not allow this. */
+      412: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          "application/problem+json": components["schemas"]["Problem"];
+        };
+      };
+      /** @description The body is too large. */
+      413: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          "application/problem+json": components["schemas"]["Problem"];
+        };
+      };
+      /** @description The body is of another type. */
+      415: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          "application/problem+json": components["schemas"]["Problem"];
+        };
+      };
+      /** @description Too much at once; wait as Retry-After says. */
+      429: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          "application/problem+json": components["schemas"]["Problem"];
+        };
+      };
+      /** @description Something went wrong on our side; the trace id finds it. */
+      500: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          "application/problem+json": components["schemas"]["Problem"];
+        };
+      };
+      /** @description A service is unavailable; wait as Retry-After says. */
+      503: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          "application/problem+json": components["schemas"]["Problem"];
+        };
+      };
+      /** @description It took too long. */
+      504: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          "application/problem+json": components["schemas"]["Problem"];
+        };
+      };
+    };
+  };
+  end_tool_server_login_v1_tool_servers__server__login_delete: {
+    parameters: {
+      query?: never;
+      header?: never;
+      path: {
+        /** @description The server's name. */
+        server: string;
+      };
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      /** @description Successful Response */
+      204: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content?: never;
+      };
+      /** @description The request is not valid. */
+      400: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          "application/problem+json": components["schemas"]["Problem"];
+        };
+      };
+      /** @description An API key is needed, and was not sent or is not good. */
+      401: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          "application/problem+json": components["schemas"]["Problem"];
+        };
+      };
+      /** @description Not for this caller (want of a scope, or not theirs), or asked for under a foreign host name or by a foreign page. */
+      403: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          "application/problem+json": components["schemas"]["Problem"];
+        };
+      };
+      /** @description There is no such thing. */
+      404: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          "application/problem+json": components["schemas"]["Problem"];
+        };
+      };
+      /** @description Its present state does not allow this. */
+      412: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          "application/problem+json": components["schemas"]["Problem"];
+        };
+      };
+      /** @description Too much at once; wait as Retry-After says. */
+      429: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          "application/problem+json": components["schemas"]["Problem"];
+        };
+      };
+      /** @description Something went wrong on our side; the trace id finds it. */
+      500: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          "application/problem+json": components["schemas"]["Problem"];
+        };
+      };
+      /** @description A service is unavailable; wait as Retry-After says. */
+      503: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          "application/problem+json": components["schemas"]["Problem"];
+        };
+      };
+    };
+  };
+  finish_tool_server_login_v1_tool_servers__server__login_answer_post: {
+    parameters: {
+      query?: never;
+      header?: never;
+      path: {
+        /** @description The server's name. */
+        server: string;
+      };
+      cookie?: never;
+    };
+    requestBody: {
+      content: {
+        "application/json": components["schemas"]["ToolServerLoginAnswer"];
+      };
+    };
+    responses: {
+      /** @description Successful Response */
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          "application/json": components["schemas"]["ToolServer"];
+        };
+      };
+      /** @description The request is not valid. */
+      400: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          "application/problem+json": components["schemas"]["Problem"];
+        };
+      };
+      /** @description An API key is needed, and was not sent or is not good. */
+      401: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          "application/problem+json": components["schemas"]["Problem"];
+        };
+      };
+      /** @description Not for this caller (want of a scope, or not theirs), or asked for under a foreign host name or by a foreign page. */
+      403: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          "application/problem+json": components["schemas"]["Problem"];
+        };
+      };
+      /** @description There is no such thing. */
+      404: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          "application/problem+json": components["schemas"]["Problem"];
+        };
+      };
+      /** @description The request was too slow to arrive. */
+      408: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          "application/problem+json": components["schemas"]["Problem"];
+        };
+      };
+      /** @description Its present state does not allow this. */
+      412: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          "application/problem+json": components["schemas"]["Problem"];
+        };
+      };
+      /** @description The body is too large. */
+      413: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          "application/problem+json": components["schemas"]["Problem"];
+        };
+      };
+      /** @description The body is of another type. */
+      415: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          "application/problem+json": components["schemas"]["Problem"];
+        };
+      };
+      /** @description Too much at once; wait as Retry-After says. */
+      429: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          "application/problem+json": components["schemas"]["Problem"];
+        };
+      };
+      /** @description Something went wrong on our side; the trace id finds it. */
+      500: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          "application/problem+json": components["schemas"]["Problem"];
+        };
+      };
+      /** @description A service is unavailable; wait as Retry-After says. */
+      503: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          "application/problem+json": components["schemas"]["Problem"];
+        };
+      };
+      /** @description It took too long. */
+      504: {
         headers: {
           [name: string]: unknown;
         };

@@ -211,7 +211,9 @@ export function Field({
   const id = useId();
   return (
     <div className={`field ${className}`}>
-      <label htmlFor={id}>{label}</label>
+      <label htmlFor={id} dir="auto">
+        {label}
+      </label>
       {children(id)}
       {hint && <p className="hint">{hint}</p>}
     </div>

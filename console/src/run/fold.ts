@@ -74,7 +74,7 @@ export function foldEvent(before: FoldedRun, event: RunEvent): FoldedRun {
     case "run":
       return { ...run, thread_id: event.data.thread_id ?? null };
     case "token":
-      return { ...run, answer: applyToken(run.answer, event.data) };
+      return withToken(run, event.data);
     case "thinking":
       return { ...run, degraded: withNew(run.degraded, event.data.degraded ? [event.data.degraded] : []) };
     case "retrieval":
@@ -127,6 +127,12 @@ function own<T extends { run_id: string; seq: number; at?: unknown }>({
 
 function withoutStep<T extends { step: string }>({ step: _step, ...rest }: T): Omit<T, "step"> {
   return rest;
+}
+
+function withToken(run: FoldedRun, token: RunEvents["token"]): FoldedRun {
+  // Verdicts so far were on the text that is taken back.
+  const isTakenBack = token.offset === 0 && run.verification !== null && !("support_status" in run.verification);
+  return { ...run, answer: applyToken(run.answer, token), ...(isTakenBack ? { verification: null } : {}) };
 }
 
 function withNew(known: Degradation[], degraded: Degradation[]): Degradation[] {

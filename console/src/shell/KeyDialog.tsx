@@ -1,7 +1,13 @@
+import { useQuery } from "@tanstack/react-query";
 import { useState, type FormEvent } from "react";
 import { useTranslation } from "react-i18next";
-import { canBeKey, useKeyQuestion } from "../api/key";
+import { canBeKey, loadIssuers, loginAddress, useKeyQuestion } from "../api/key";
 import { Button, Dialog, Failure, Field } from "../parts";
+
+/** The issuers at which people can log in. */
+export function useIssuers() {
+  return useQuery({ queryKey: ["issuers"], queryFn: loadIssuers, staleTime: Number.POSITIVE_INFINITY }).data ?? [];
+}
 
 /** Asks for the API key when the server does. Without a key there is nothing behind the dialog, so that it cannot be left. */
 export function KeyDialog() {
@@ -9,6 +15,7 @@ export function KeyDialog() {
   const question = useKeyQuestion();
   const [key, setKey] = useState("");
   const [isMalformed, setMalformed] = useState(false);
+  const issuers = useIssuers();
   const submit = (event: FormEvent) => {
     event.preventDefault();
     const given = key.trim();
@@ -50,6 +57,15 @@ export function KeyDialog() {
           {t("key.signIn")}
         </Button>
       </form>
+      {issuers.length > 0 && (
+        <p className="actions" data-testid="key-issuers">
+          {issuers.map((each) => (
+            <a key={each.issuer} className="button secondary" href={loginAddress(each)}>
+              {t("key.signInWith", { name: each.name })}
+            </a>
+          ))}
+        </p>
+      )}
     </Dialog>
   );
 }

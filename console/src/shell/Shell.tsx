@@ -15,7 +15,7 @@ import { Icon, IconButton, Status } from "../parts";
 import type { IconName } from "../parts/icons";
 import { useMay } from "./caller";
 import { useHealth } from "./health";
-import { KeyDialog } from "./KeyDialog";
+import { KeyDialog, useIssuers } from "./KeyDialog";
 import { KeyList } from "./KeyList";
 import { useKey } from "./keys";
 import { chooseTheme, useTheme } from "./theme";
@@ -141,6 +141,7 @@ function Foot() {
   const { t, i18n } = useTranslation();
   const theme = useTheme();
   const hasKey = useHasKey();
+  const hasLogins = useIssuers().length > 0;
   const may = useMay();
   return (
     <footer className="side-foot">
@@ -167,7 +168,9 @@ function Foot() {
         onPress={() => document.dispatchEvent(new Event("groundwork:keys"))}
         data-testid="keys-button"
       />
-      {hasKey && <IconButton label={t("shell.signOut", { subject: may.subject })} icon="key" onPress={signOut} data-testid="sign-out" />}
+      {(hasKey || hasLogins) && (
+        <IconButton label={t("shell.signOut", { subject: may.subject })} icon="key" onPress={signOut} data-testid="sign-out" />
+      )}
     </footer>
   );
 }

@@ -5,7 +5,7 @@ import { useEffect, useRef, useState, type FormEvent, type KeyboardEvent } from 
 import { useTranslation } from "react-i18next";
 import { api, dataOf } from "../../api/client";
 import { Button, Dialog, Failure, Field, Icon, IconButton, Segments } from "../../parts";
-import { useToolName } from "../../parts/tools";
+import { useToolName } from "../../parts/names";
 import { useCollections, useMeant } from "../documents/collections";
 import { useDocuments } from "../documents/feed";
 import { changeAsking, useAsking, type Effort, type Way } from "./asking";

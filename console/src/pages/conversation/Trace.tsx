@@ -7,7 +7,7 @@ import { useFormat } from "../../i18n/format";
 import { Icon } from "../../parts";
 import { Arguments } from "../../parts/Arguments";
 import type { IconName } from "../../parts/icons";
-import { useToolName } from "../../parts/tools";
+import { agentInWords, stepInWords, useToolName } from "../../parts/names";
 import type { Followed } from "../../run/store";
 import type { Step } from "../../run/trace";
 import { usePlanWords } from "./progress";
@@ -34,7 +34,7 @@ export function Trace({ followed, isLive }: { followed: Followed; isLive: boolea
   const details = [
     tools ? t("trace.tools", { count: tools }) : "",
     rounds > 1 ? t("trace.rounds", { count: rounds }) : "",
-    agent ? t("trace.agent", { name: agent.name }) : "",
+    agent ? agentInWords(agent.name, agent.chosen_by) : "",
   ];
   return (
     <details className="trace" data-testid="trace" open={isOpen} onToggle={(event) => setOpen(event.currentTarget.open)}>
@@ -52,8 +52,8 @@ export function Trace({ followed, isLive }: { followed: Followed; isLive: boolea
               <Icon name="gauge" />
               <div>
                 <div className="step-head">
-                  <span className="step-name" dir="ltr">
-                    {cost.step}
+                  <span className="step-name" dir="auto">
+                    {stepInWords(cost.step)}
                   </span>
                   <StepCost cost={cost} />
                 </div>

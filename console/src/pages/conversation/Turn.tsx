@@ -37,7 +37,8 @@ export function Turn({ data, store: given, threadId = "", isLast = false, isLink
   const store = given ?? attached;
   const followed = useRun(store);
   const fromMessage = useMemo(() => runOfMessage(data?.answer ?? null, threadId), [data?.answer, threadId]);
-  const run = store && followed.run.run_id && (followed.run.answer || !data?.answer) ? followed.run : fromMessage;
+  const isFollowed = followed.run.answer || (given && !followed.isOver) || !data?.answer;
+  const run = store && followed.run.run_id && isFollowed ? followed.run : fromMessage;
   const runId = data?.runId || store?.runId || "";
   const isOver = store ? followed.isOver : true;
   const question = data?.question?.text || followed.started?.question || followed.question;

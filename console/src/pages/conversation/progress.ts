@@ -2,7 +2,7 @@
 
 import { useTranslation } from "react-i18next";
 import { useFormat } from "../../i18n/format";
-import { useToolName } from "../../parts/tools";
+import { useToolName } from "../../parts/names";
 import type { RunEvents } from "../../api/types";
 import type { Followed } from "../../run/store";
 

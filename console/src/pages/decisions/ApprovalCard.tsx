@@ -3,7 +3,7 @@ import { useTranslation } from "react-i18next";
 import { useFormat } from "../../i18n/format";
 import { Button, Failure, Icon } from "../../parts";
 import { Arguments } from "../../parts/Arguments";
-import { useToolName } from "../../parts/tools";
+import { useToolName } from "../../parts/names";
 import { isMine, useDecide, type Asked } from "./approvals";
 
 /** A call with its arguments in full, what is doubtful about it, and the buttons that decide about it. */
