@@ -42,8 +42,7 @@ LOCAL_LLM := $(VENV)/.installed-local-llm $(MODELS)/.installed-local-llm
 DEV := $(VENV)/.installed-dev $(MODELS)/.installed
 HELM := .tools/.installed
 CONSOLE := services/gateway/console_dist/index.html
-CONSOLE_SOURCES := $(shell find console/src console/public -type f) console/index.html console/diagram.html console/vite.config.js \
-  console/package-lock.json console/node.txt
+CONSOLE_SOURCES := $(shell find console -type f -not -path '*/node_modules/*' -not -path 'console/checks/*' -not -name README.md)
 CONSOLE_CHECKS := console/checks/node_modules/.package-lock.json
 
 ifeq ($(LLM),local)
@@ -54,7 +53,7 @@ endif
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: setup console check-console run test test-system test-chart test-cluster test-all lint type check bench eval chaos gen constraints images test-images help
+.PHONY: setup console check-console gen-console run test test-system test-chart test-cluster test-all lint type check bench eval chaos gen constraints images test-images help
 
 setup: $(STANDALONE) ## Create .venv, install Groundwork and its models, build the console (LLM=local: the local language model too)
 	@$(MAKE) --no-print-directory $(CONSOLE) || echo "Groundwork starts without its console; 'make console' tries again." >&2
@@ -63,8 +62,8 @@ console: $(VENV)/.created ## Build the console that the gateway serves
 	@rm -f $(CONSOLE)
 	@$(MAKE) --no-print-directory $(CONSOLE)
 
-check-console: $(CONSOLE_CHECKS) ## Check types, style and units of the console (needs node and npm)
-	cd console/checks && npm run --silent types && npm run --silent lint && npm run --silent test
+check-console: $(CONSOLE_CHECKS) ## Check types, style and units of the console, and its types of the API (needs node and npm)
+	cd console/checks && npm run --silent api -- --check && npm run --silent types && npm run --silent lint && npm run --silent test
 
 run: setup ## Start everything on this machine; Ctrl-C stops it (GROUNDWORK_PORT, GROUNDWORK_DATA_DIR, LLM=local)
 	@exec $(BIN)/groundwork up $(if $(LLM),--llm $(LLM))
@@ -74,13 +73,13 @@ test: $(DEV) $(LOCAL_LLM) $(HELM) ## Run the tests that need minutes, not hours 
 
 # Two at a time: a start of fifteen processes keeps two cores busy.
 test-system: TEST_PROCESSES = 2
-test-system: $(DEV) $(LOCAL_LLM) ## Start whole systems, kill, freeze, fill and restart them, and drive a browser (ARGS='-k kill' for a part)
+test-system: $(DEV) $(LOCAL_LLM) $(CONSOLE) ## Start whole systems, kill, freeze, fill and restart them, and drive a browser (ARGS='-k kill' for a part)
 	$(PYTEST) --no-loadscope-reorder $(TEST_SYSTEM_FOLDERS) $(ARGS)
 
 test-chart: $(DEV) $(HELM) ## Break renderings of the chart: each property that is tested notices its break
 	$(PYTEST) $(TEST_CHART_FOLDERS) $(ARGS)
 
-test-cluster: $(DEV) ## Install the chart on the cluster of KUBECONFIG, use it and break it there (ARGS=--long for all of it and a report)
+test-cluster: $(DEV) $(CONSOLE) ## Install the chart on the cluster of KUBECONFIG, use it and break it there (ARGS=--long for all of it and a report)
 	GROUNDWORK_TEST_CLUSTER=1 $(BIN)/python -m pytest $(TEST_CLUSTER_FOLDERS) $(ARGS)
 
 test-all: test test-system test-chart test-cluster ## Run all tests (those on a cluster where KUBECONFIG names one)
@@ -124,13 +123,17 @@ gen: $(DEV) $(HELM) ## Generate the code of the contracts into gen/, the referen
 	$(BIN)/python -m scripts.gen_metrics
 	$(BIN)/python -m scripts.gen_dashboards
 	$(BIN)/python -m scripts.gen_samples
+	$(if $(shell command -v npm),$(MAKE) --no-print-directory gen-console,@echo "npm is not here: the console's types of the API stay as they are")
+
+gen-console: $(CONSOLE_CHECKS) # Generate the console's types of the API from docs/openapi.json
+	cd console/checks && npm run --silent api
 
 constraints: $(DEV) $(LOCAL_LLM) ## Renew constraints.txt from what is installed, after a change of dependencies
 	@{ head -n 1 constraints.txt; $(PIP) freeze --exclude-editable; } > constraints.txt.new && mv constraints.txt.new constraints.txt
 
 # Layers are kept and shared unless this says otherwise: buildah would do every step again for each image.
 images: export BUILDAH_LAYERS ?= true
-images: ## Build an image a service (BUILD='docker build', IMAGE_REGISTRY, IMAGE_TAG, IMAGES='gateway tools' for some)
+images: $(CONSOLE) ## Build an image a service (BUILD='docker build', IMAGE_REGISTRY, IMAGE_TAG, IMAGES='gateway tools' for some)
 	@version=$$(sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml); \
 	revision=$$(git describe --always --abbrev=40 --dirty --exclude='*' 2>/dev/null || echo unknown); \
 	for image in $(IMAGES); do \
@@ -176,11 +179,12 @@ $(VENV)/.installed-dev: $(VENV)/.installed-standalone
 
 $(CONSOLE): $(CONSOLE_SOURCES) | $(VENV)/.created
 	@echo "Building the console (once; half a minute)"
-	@scripts/build_console $(BIN)/python
+	@$(BIN)/python scripts/build_console.py
 
 $(CONSOLE_CHECKS): console/package-lock.json console/checks/package-lock.json
 	npm ci --prefix console --ignore-scripts
 	npm ci --prefix console/checks --ignore-scripts
+	@touch console/node_modules/.package-lock.json $@
 
 $(MODELS)/.installed: models.txt | $(VENV)/.created
 	@echo "Installing the models into $(MODELS) (120 MB to fetch)"
