@@ -52,3 +52,39 @@ test("a dropped run is read on after the last event, exactly once", async () => 
   expect(asked).toEqual(Array(2).fill(["/v1/runs/r1/events?after=2", "2"]));
   expect(lost).toHaveLength(2);
 });
+
+test("a refused request is repeated with another key, and given up without", async () => {
+  const { Problem, call } = await import("../../src/api/client");
+  const { pendingQuestion } = await import("../../src/api/key");
+  const kept = new Map<string, string>();
+  vi.stubGlobal("sessionStorage", {
+    getItem: (name: string) => kept.get(name) ?? null,
+    setItem: (name: string, value: string) => kept.set(name, value),
+    removeItem: (name: string) => kept.delete(name),
+  });
+  const problem = (status: number, reason: string) => new Response(JSON.stringify({ reason, detail: reason }), { status });
+  const shown: (string | null)[][] = [];
+  vi.stubGlobal("fetch", async (_: string, { method, headers }: RequestInit) => {
+    const given = new Headers(headers);
+    shown.push([method ?? "", given.get("Accept"), given.get("Authorization")]);
+    return given.get("Authorization") === "Bearer right" ? new Response("done") : problem(401, "API_KEY_INVALID");
+  });
+  const answer = call("/v1/qa", { method: "POST", headers: { Accept: "x" } });
+  const refusals: string[] = [];
+  for (const key of ["wrong", "right"]) {
+    const question = await vi.waitUntil(() => pendingQuestion());
+    refusals.push(question.refusal);
+    question.answer(key);
+  }
+  expect(await (await answer).text()).toBe("done");
+  expect(shown).toEqual([
+    ["POST", "x", null],
+    ["POST", "x", "Bearer wrong"],
+    ["POST", "x", "Bearer right"],
+  ]);
+  expect(refusals).toEqual(["", "API_KEY_INVALID"]);
+  vi.stubGlobal("fetch", async () => problem(403, "SCOPE_MISSING"));
+  await expect(call("/v1/qa")).rejects.toMatchObject({ reason: "SCOPE_MISSING" });
+  await expect(call("/v1/qa")).rejects.toBeInstanceOf(Problem);
+  expect(pendingQuestion()).toBeNull();
+});

@@ -65,8 +65,12 @@ export async function signOut(): Promise<void> {
   location.assign(ended.then || "/");
 }
 
+export function pendingQuestion(): KeyQuestion | null {
+  return question;
+}
+
 export function useKeyQuestion(): KeyQuestion | null {
-  return useSyncExternalStore(subscribe, () => question);
+  return useSyncExternalStore(subscribe, pendingQuestion);
 }
 
 export function useHasKey(): boolean {

@@ -42,3 +42,32 @@ export function judgeWords(verification: FoldedRun["verification"], t: TFunction
 export function claimsOf(number: number, verification: FoldedRun["verification"]): FoldedClaim[] {
   return (verification?.sentences ?? []).filter((each) => each.citations?.includes(number) && each.verdict !== "no_claim");
 }
+
+/** Whether its sources carry the whole answer. */
+export function supportWords(run: FoldedRun, t: TFunction): string {
+  const removed = run.verification?.removed ?? 0;
+  const text = run.verification?.verify === "off" ? t("verdict.off") : supported(run, t);
+  return [text, removed ? t("verdict.removed", { count: removed }) : ""].filter(Boolean).join(" ");
+}
+
+function supported({ support_status: status, method, citations, verification }: FoldedRun, t: TFunction): string {
+  const by = verification?.checked_by;
+  const untrue = (verification?.sentences ?? []).some((each) => each.is_action && each.verdict !== "supported");
+  if (untrue && !citations.length) return t("verdict.untrue");
+  if (status === "supported" && method === "extractive") return by?.name === "table" ? t("verdict.table") : t("verdict.quoted");
+  if (status === "supported") return by?.measured ? t("verdict.supported") : t("verdict.unmeasured");
+  if (status === "similar_wording") return t("verdict.similar");
+  if (status === "partial") return t("verdict.partial");
+  if (status === "unavailable") return t("verdict.unavailable");
+  return status === "insufficient" && (citations.length || verification) ? t("verdict.insufficient") : "";
+}
+
+/** How likely the answer answers the question; nothing of a refusal, which shows what came closest. */
+export function confidenceWords(
+  { answer_status: status, answer_confidence: share, closest }: FoldedRun,
+  t: TFunction,
+  format: Format,
+): string {
+  if (closest.length || (status !== "likely" && status !== "uncertain" && status !== "unlikely")) return "";
+  return t(`verdict.${status}`, { share: format.percent(share ?? 0) });
+}

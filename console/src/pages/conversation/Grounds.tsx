@@ -5,7 +5,7 @@ import type { Citation, Schemas } from "../../api/types";
 import { useFormat } from "../../i18n/format";
 import { Icon } from "../../parts";
 import { openPassage } from "../../passage/shown";
-import { judgeWords, verdictWords } from "../../passage/verdicts";
+import { confidenceWords, judgeWords, supportWords, verdictWords } from "../../passage/verdicts";
 import type { FoldedRun } from "../../run/fold";
 import type { Followed } from "../../run/store";
 import { placeOf, quoted } from "../../text";
@@ -200,9 +200,7 @@ export function Verdicts({ run }: { run: FoldedRun }) {
   const { t } = useTranslation();
   const format = useFormat();
   const support = supportWords(run, t);
-  const known =
-    run.answer_status === "likely" || run.answer_status === "uncertain" || run.answer_status === "unlikely" ? run.answer_status : null;
-  const confidence = known && !run.closest.length ? t(`verdict.${known}`, { share: format.percent(run.answer_confidence ?? 0) }) : "";
+  const confidence = confidenceWords(run, t, format);
   if (!support && !confidence) return null;
   return (
     <div className="verdicts">
@@ -212,30 +210,10 @@ export function Verdicts({ run }: { run: FoldedRun }) {
         </p>
       )}
       {confidence && (
-        <p className="verdict" data-testid="answer-status" data-status={known ?? ""}>
-          <Icon name={known === "likely" ? "check" : "warning"} /> {confidence}
+        <p className="verdict" data-testid="answer-status" data-status={run.answer_status ?? ""}>
+          <Icon name={run.answer_status === "likely" ? "check" : "warning"} /> {confidence}
         </p>
       )}
     </div>
   );
-}
-
-type T = ReturnType<typeof useTranslation>["t"];
-
-function supportWords(run: FoldedRun, t: T): string {
-  const removed = run.verification?.removed ?? 0;
-  const text = run.verification?.verify === "off" ? t("verdict.off") : supported(run, t);
-  return [text, removed ? t("verdict.removed", { count: removed }) : ""].filter(Boolean).join(" ");
-}
-
-function supported({ support_status: status, method, citations, verification }: FoldedRun, t: T): string {
-  const by = verification?.checked_by;
-  const untrue = (verification?.sentences ?? []).some((each) => each.is_action && each.verdict !== "supported");
-  if (untrue && !citations.length) return t("verdict.untrue");
-  if (status === "supported" && method === "extractive") return by?.name === "table" ? t("verdict.table") : t("verdict.quoted");
-  if (status === "supported") return by?.measured ? t("verdict.supported") : t("verdict.unmeasured");
-  if (status === "similar_wording") return t("verdict.similar");
-  if (status === "partial") return t("verdict.partial");
-  if (status === "unavailable") return t("verdict.unavailable");
-  return status === "insufficient" && (citations.length || verification) ? t("verdict.insufficient") : "";
 }
