@@ -37,6 +37,8 @@ class Visit:
     page: Page
     host: str
     complaints: list[str] = field(default_factory=list)
+    expected: set[str] = field(default_factory=set)
+    """Words of complaints that the test brings about."""
 
     def __post_init__(self) -> None:
         self.page.on("console", self._on_console)
@@ -44,7 +46,7 @@ class Visit:
         self.page.on("request", self._on_request)
 
     def _on_console(self, message: ConsoleMessage) -> None:
-        if message.type in {"error", "warning"}:
+        if message.type in {"error", "warning"} and not any(each in message.text for each in self.expected):
             self.complaints.append(f"console: {message.text} ({message.location['url']})")
 
     def _on_request(self, request: Request) -> None:
@@ -73,7 +75,8 @@ def visiting(browser: Browser, base_url: str, prepare: Callable[[Page], object] 
 
 
 def refusals_are_expected(visit: Visit, status: int = 401) -> None:
-    """A browser notes each of them in its console."""
+    """A browser notes each of them in its console: those until now, and those to come."""
+    visit.expected.add(f"status of {status}")
     visit.complaints[:] = [each for each in visit.complaints if f"status of {status}" not in each]
 
 

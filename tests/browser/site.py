@@ -5,11 +5,14 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
+from groundwork.ingest.v1 import ingest_pb2
 from playwright.sync_api import Page, expect
 
 from services.gateway.settings import GatewaySettings
 from tests.service.gateway.conftest import SERVICES, World, over_http
+from tests.service.gateway.fakes import document
 
 
 @dataclass
@@ -51,6 +54,21 @@ def serving() -> Iterator[Site]:
         ready[0].soon(leave.set)
         thread.join(60)
         assert not thread.is_alive()
+
+
+def put(site: Site, *documents: ingest_pb2.Document) -> None:
+    """Stores them before the page is opened."""
+    site.world.ingest.documents = {each.document_id: each for each in documents}
+
+
+def ready(number: int, **fields: Any) -> ingest_pb2.Document:
+    """A document that can be searched."""
+    return document(document_id=f"d{number:07}", status=ingest_pb2.DOCUMENT_STATUS_READY, **fields)
+
+
+def asked(site: Site) -> list[tuple[str, str, str]]:
+    """What was asked: words, collection and thread."""
+    return [(each.question, each.collection_ids[0], each.thread_id) for each in site.world.orchestrator.requests]
 
 
 def ask(page: Page, text: str = "How long?", way: str = "documents") -> None:

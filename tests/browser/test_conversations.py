@@ -10,11 +10,11 @@ from groundwork.common.v1 import common_pb2
 from groundwork.orchestrator.v1 import orchestrator_pb2 as run_pb
 from playwright.sync_api import Browser, Page, Route, expect
 
-from tests.browser.site import Site, ask, begin, serving
-from tests.browsing import Visit, browser, refusals_are_expected, visiting
-from tests.service.gateway.fakes import RUN_ID, event, run_with_tools
+from kit.errors import Unavailable
+from tests.browser.site import Site, ask, asked, begin, put, ready
+from tests.browsing import Visit, refusals_are_expected, visiting
+from tests.service.gateway.fakes import AT, RUN_ID, answered_run, event, run_with_tools
 
-__all__ = ["browser"]
 pytestmark = [pytest.mark.browser]
 
 MAIL = {"to": "<b>ann@example.org", "retries": 2}
@@ -26,6 +26,12 @@ ASKED = {
     "arguments_hash": "ab" * 32,
     "expires_at": "2099-01-01T00:00:00.000Z",
 }
+
+
+COLLECTIONS = [
+    {"id": each, "name": each, "created_at": None, "owner": "local-user", "visibility": "private"}
+    for each in ("default", "recipes")
+]
 
 
 @dataclass
@@ -48,12 +54,6 @@ class Desk:
             self.waiting = []
             route.fulfill(json=ASKED)
             self.on_decision()
-
-
-@pytest.fixture
-def site() -> Iterator[Site]:
-    with serving() as site:
-        yield site
 
 
 @pytest.fixture
@@ -144,6 +144,8 @@ def test_call_is_allowed_in_the_stream_by_keyboard(visit: Visit, site: Site, des
     page.keyboard.press("Enter")
     expect(question).to_have_count(0)
     expect(page.get_by_test_id("answer")).to_have_text("It was not sent.")
+    page.get_by_test_id("trace").locator("summary").click()
+    expect(page.get_by_test_id("step").filter(has_text="send an e-mail: allowed")).to_have_attribute("data-state", "ok")
     expect(page.get_by_test_id("approvals-count")).to_have_count(0)
     assert desk.decisions == [("ap1", {"decision": "allow", "arguments_hash": "ab" * 32})]
 
@@ -196,7 +198,8 @@ def test_a_refused_question_stays_to_be_mended(visit: Visit, site: Site) -> None
     refusals_are_expected(visit, status=400)
 
 
-def test_a_passage_opens_beside_the_answer_and_goes_by_key(visit: Visit) -> None:
+def test_a_passage_opens_beside_the_answer_and_goes_by_key(visit: Visit, site: Site) -> None:
+    put(site, ready(1, name="handbook.md", media_type="text/markdown"))
     page = visit.page
     page.set_viewport_size({"width": 1400, "height": 900})
     ask(page)
@@ -205,6 +208,140 @@ def test_a_passage_opens_beside_the_answer_and_goes_by_key(visit: Visit) -> None
     expect(page.get_by_test_id("passage").locator("mark")).not_to_be_empty()
     page.keyboard.press("x")
     expect(page.get_by_test_id("passage")).to_have_count(0)
+
+
+def test_what_a_step_without_a_line_cost_stands_below_the_others(visit: Visit, site: Site) -> None:
+    log = run_with_tools()
+    log[9].usage.steps.add(step="round1/model", seconds=0.5, prompt_tokens=100, completion_tokens=20, model="qwen")
+    site.world.orchestrator.log = log
+    ask(visit.page, "Mail it", "chat")
+    visit.page.get_by_test_id("trace").locator("summary").click()
+    model = visit.page.get_by_test_id("step").filter(has_text="Round 1: words of the model")
+    expect(model.get_by_test_id("step-cost")).to_have_text("500 ms · 100 + 20 tokens · qwen")
+
+
+def test_waiting_run_is_left_for_another_question_and_found_again_after_a_reload(
+    visit: Visit, site: Site, desk: Desk
+) -> None:
+    orchestrator = site.world.orchestrator
+    orchestrator.log, orchestrator.pause_after, desk.waiting = run_with_tools(), 5, [ASKED]
+    orchestrator.status = run_pb.RUN_STATUS_WAITING
+    page = visit.page
+    begin(page, "Mail it", "chat")
+    question = page.get_by_test_id("turn").get_by_test_id("question")
+    expect(question).to_be_visible()
+
+    site.world.memory.thread_ids = ["a" * 12]
+    site.soon(lambda: vars(orchestrator).update(log=answered_run(), pause_after=None))
+    page.get_by_test_id("new-conversation").click()
+    ask(page, "How long?")
+    expect(page.get_by_test_id("answer").last).to_contain_text("Four weeks")
+    expect(question).to_have_count(0)
+    assert not orchestrator.cancelled, "it goes on waiting"
+
+    site.soon(lambda: vars(orchestrator).update(log=run_with_tools(), pause_after=5))
+    page.goto("/decisions")
+    listed = page.get_by_test_id("approvals").get_by_test_id("question")
+    expect(listed).to_contain_text("<b>ann@example.org")
+    listed.get_by_test_id("show-run").click()
+    expect(question).to_be_visible()
+    page.reload()
+    desk.on_decision = lambda: site.soon(orchestrator.resume.set)
+    question.get_by_test_id("deny").click()
+    expect(page.get_by_test_id("answer")).to_have_text("It was not sent.")
+    assert [decision["decision"] for _, decision in desk.decisions] == ["deny"]
+
+
+def test_a_question_of_a_run_is_answered_in_its_conversation(visit: Visit, site: Site) -> None:
+    orchestrator = site.world.orchestrator
+    orchestrator.log, orchestrator.pause_after = run_with_tools(), 5
+    asks = "The server crm, which is not ours, asks: which customer?\nIt wants: name (string)."
+    orchestrator.log[3] = event(4, input=run_pb.InputRequest(question=asks, state=run_pb.INPUT_STATE_PENDING, expires_at=AT))
+    orchestrator.log[4] = event(5, parked=run_pb.RunParked(waits_for="input", until=AT))
+    page = visit.page
+    begin(page, "Look her up", "chat")
+    box = page.get_by_test_id("input-box")
+    expect(box).to_contain_text("which customer?")
+    box.get_by_test_id("input-text").fill("Ann")
+    with page.expect_request(f"**/v1/runs/{RUN_ID}/input") as sent:
+        page.keyboard.press("Enter")
+    assert sent.value.post_data_json == {"text": "Ann"}
+
+
+def test_a_question_that_goes_on_over_a_reload_keeps_its_collection_and_conversation(visit: Visit, site: Site) -> None:
+    put(site, ready(1), ready(2, collection_id="recipes"))
+    orchestrator = site.world.orchestrator
+    started = run_pb.RunStarted(
+        mode=run_pb.RUN_MODE_GROUNDED, question="How long?", collection_ids=["recipes"], thread_id="0123456789ab"
+    )
+    orchestrator.log[0], orchestrator.pause_after = event(1, run=started), 3
+    page = visit.page
+    page.route("**/v1/collections", lambda route: route.fulfill(json={"collections": COLLECTIONS}))
+    page.reload()
+    page.get_by_test_id("collection").select_option("recipes")
+    begin(page, "How long?")
+    expect(page.get_by_test_id("stop-button")).to_be_visible()
+    page.reload()
+    expect(page.get_by_test_id("asked")).to_have_text("How long?")
+    expect(page.get_by_test_id("collection")).to_have_value("recipes")
+    with page.expect_response(f"**/v1/runs/{RUN_ID}/cancel"):
+        page.get_by_test_id("stop-button").click()
+    site.soon(orchestrator.resume.set)
+    expect(page.get_by_test_id("answer").last).to_have_text("Four weeks1.")
+    assert orchestrator.cancelled == [RUN_ID]
+    ask(page, "And then?")
+    assert asked(site) == [("How long?", "recipes", "0123456789ab"), ("And then?", "recipes", "0123456789ab")]
+
+
+def test_a_run_that_is_left_is_not_shown_in_the_conversation_after_it(visit: Visit, site: Site) -> None:
+    orchestrator = site.world.orchestrator
+    orchestrator.pause_after, site.world.memory.thread_ids = 3, ["a" * 12, "b" * 12]
+    page = visit.page
+    begin(page, "How long?")
+    expect(page.get_by_test_id("stop-button")).to_be_visible()
+    page.get_by_test_id("new-conversation").click()
+    expect(page.get_by_test_id("turn")).to_have_count(0)
+    expect(page.get_by_test_id("stop-button")).to_have_count(0)
+    site.soon(lambda: vars(orchestrator).update(pause_after=None))
+    site.soon(orchestrator.resume.set)
+    ask(page, "Which soup?")
+    page.wait_for_url("**/conversations/bbbbbbbbbbbb")
+    assert [each[2] for each in asked(site)] == ["a" * 12, "b" * 12]
+    assert not orchestrator.cancelled
+
+
+def test_a_question_without_the_memory_of_conversations_is_answered_and_says_so(visit: Visit, site: Site) -> None:
+    site.world.memory.failure = Unavailable("the memory does not answer")
+    page = visit.page
+    ask(page)
+    expect(page.get_by_test_id("answer")).to_contain_text("Four weeks")
+    expect(page.get_by_role("status").filter(has_text="will be read by itself")).to_be_visible()
+    site.world.memory.failure = None
+    ask(page, "How long is it?")
+    page.wait_for_url("**/conversations/0123456789ab")
+    assert [each[2] for each in asked(site)] == ["", "0123456789ab"]
+    refusals_are_expected(visit, status=503)
+
+
+def test_a_conversation_that_is_gone_is_begun_anew_and_says_so(visit: Visit, site: Site) -> None:
+    site.world.memory.thread_ids = ["a" * 12, "b" * 12]
+    page = visit.page
+    ask(page)
+    page.wait_for_url("**/conversations/aaaaaaaaaaaa")
+    site.world.memory.gone.add("a" * 12)
+    ask(page, "And then?")
+    page.wait_for_url("**/conversations/bbbbbbbbbbbb")
+    expect(page.get_by_role("status").filter(has_text="this question was read by itself")).to_be_visible()
+    assert [each[2] for each in asked(site)] == ["a" * 12, "b" * 12]
+    refusals_are_expected(visit, status=404)
+
+
+def test_a_conversation_is_read_again_from_its_messages(visit: Visit) -> None:
+    page = visit.page
+    page.goto("/conversations/0123456789ab")
+    expect(page.get_by_test_id("asked")).to_have_text(["How long?"])
+    expect(page.get_by_test_id("answer")).to_contain_text("Four weeks")
+    expect(page.get_by_test_id("conversation-item")).to_contain_text(["Notice"])
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -8,7 +8,7 @@ import { Problem, api, dataOf, save } from "../../api/client";
 import { closePassage } from "../../passage/shown";
 import { ActionMenu, Empty, Failure, Status } from "../../parts";
 import { useKey } from "../../shell/keys";
-import { askingNow, changeAsking, sendQuestion, type SendNote } from "./asking";
+import { askingNow, changeAsking, noteOf, sendQuestion } from "./asking";
 import { Composer } from "./Composer";
 import { markdownOf } from "./copying";
 import { Turn } from "./Turn";
@@ -25,7 +25,7 @@ function Thread({ threadId }: { threadId: string }) {
   const queries = useQueryClient();
   const { answer: linked } = useSearch({ from: "/conversations/$threadId" });
   const { thread, turns, redraw } = useTurns(threadId);
-  const [note, setNote] = useState<SendNote | null>(null);
+  const [note, setNote] = useState(() => noteOf(threadId));
   const [draft, setDraft] = useState<{ text: string; at: number }>();
   const [problem, setProblem] = useState("");
   const end = useRef<HTMLDivElement>(null);
@@ -36,7 +36,7 @@ function Thread({ threadId }: { threadId: string }) {
   const isBusy = Boolean(last && !last.state.isOver && last.state.run.status !== "waiting");
   const ask = async (text: string) => {
     const sent = await sendQuestion(text, runIdOf(threadId) ? "" : threadId, askingNow());
-    setNote(sent.note ?? null);
+    setNote(sent.note);
     if (sent.threadId && sent.threadId !== threadId)
       await navigate({ to: "/conversations/$threadId", params: { threadId: sent.threadId } });
     redraw();
@@ -52,7 +52,7 @@ function Thread({ threadId }: { threadId: string }) {
     }
   };
   useKey("stop", stop, isBusy);
-  if (thread.error instanceof Problem && thread.error.status === 404) {
+  if (thread.error instanceof Problem && thread.error.status === 404 && !turns.length) {
     return (
       <Empty icon="chat" title={t("conversations.gone")}>
         <Link to="/">{t("shell.toStart")}</Link>

@@ -73,6 +73,13 @@ export interface Sent {
   note?: SendNote;
 }
 
+const notes = new Map<string, SendNote>();
+
+/** What was said of the question with which that conversation began, for its page. */
+export function noteOf(threadId: string): SendNote | undefined {
+  return notes.get(threadId);
+}
+
 /**
  * Sends a question on a thread, and makes one where there is none or where it is gone. Without its service a conversation begins
  * without a thread. Throws what the server says of a question that it refuses; a thread that was made for it is removed then.
@@ -88,6 +95,7 @@ export async function sendQuestion(text: string, threadId: string, asking: Askin
   const made = await makeThread();
   try {
     const store = await begin(text, made, asking);
+    if (threadId && made) notes.set(made, "forgotten");
     return { threadId: made, store, note: threadId ? "forgotten" : made ? undefined : "forgetful" };
   } catch (error) {
     if (made) api.DELETE("/v1/threads/{thread_id}", { params: { path: { thread_id: made } } }).catch(() => {});

@@ -5,7 +5,7 @@ import { useEffect, useMemo, useReducer } from "react";
 import { api, dataOf } from "../../api/client";
 import type { Message } from "../../api/types";
 import { NEW_RUN, type FoldedRun } from "../../run/fold";
-import { attachRun, runsOf, type RunStore } from "../../run/store";
+import { attachRun, knownRun, runsOf, type RunStore } from "../../run/store";
 
 const SHOWN = 200;
 const GOING_ON = new Set(["queued", "running", "waiting"]);
@@ -49,7 +49,8 @@ export function useTurns(threadId: string) {
     redraw();
   }, [running.data, threadId, lone]);
   const messages = thread.data?.messages;
-  const stores = runsOf(lone ? "" : threadId).filter((each) => !lone || each.runId === lone);
+  const alone = lone ? knownRun(lone) : undefined;
+  const stores = lone ? (alone ? [alone] : []) : runsOf(threadId);
   const turns = withStores(
     useMemo(() => turnsOf(messages ?? []), [messages]),
     stores,
