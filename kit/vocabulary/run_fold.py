@@ -1,5 +1,5 @@
 """What the events of a run add up to, as clients read them: the one fold behind the gateway's JSON answers and the command line.
-`console/run.js` is the same in the browser. Both are held to the cases in tests/data/run_folds.json."""
+`console/src/run/fold.ts` is the same in the browser. Both are held to the cases in tests/data/run_folds.json."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -256,7 +256,9 @@ def test_a_question_of_a_run_is_answered_in_its_conversation(visit: Visit, site:
     orchestrator = site.world.orchestrator
     orchestrator.log, orchestrator.pause_after = run_with_tools(), 5
     asks = "The server crm, which is not ours, asks: which customer?\nIt wants: name (string)."
-    orchestrator.log[3] = event(4, input=run_pb.InputRequest(question=asks, state=run_pb.INPUT_STATE_PENDING, expires_at=AT))
+    orchestrator.log[3] = event(
+        4, input=run_pb.InputRequest(question=asks, state=run_pb.INPUT_STATE_PENDING, expires_at=AT)
+    )
     orchestrator.log[4] = event(5, parked=run_pb.RunParked(waits_for="input", until=AT))
     page = visit.page
     begin(page, "Look her up", "chat")

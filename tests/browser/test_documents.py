@@ -189,9 +189,7 @@ def test_sharing_a_collection_asks_first(visit: Visit, site: Site) -> None:
 
 
 @pytest.mark.parametrize("width", [360, 860, 1280, 1600])
-def test_what_is_chosen_for_a_question_stays_within_its_box_at_each_width(
-    visit: Visit, site: Site, width: int
-) -> None:
+def test_what_is_chosen_for_a_question_stays_within_its_box_at_each_width(visit: Visit, site: Site, width: int) -> None:
     put(site, ready(1), ready(2, collection_id="recipes"))
     page = visit.page
     page.set_viewport_size({"width": width, "height": 800})

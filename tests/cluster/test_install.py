@@ -70,16 +70,22 @@ def test_console_opens_in_a_browser_and_answers(release: Release, browser: Brows
         page.get_by_test_id("key-input").fill(operator_key)
         page.get_by_test_id("key-submit").click()
         expect(page.get_by_test_id("key-dialog")).to_be_hidden()
+        page.goto("/documents")
         page.get_by_test_id("file-input").set_input_files(
             {"name": name, "mimeType": "application/pdf", "buffer": pdf_of(REPORT_PAGES)}
         )
         row = page.get_by_test_id("document-row").filter(has_text=name)
         expect(row).to_have_attribute("data-status", "ready", timeout=3 * WAIT_MS)
+        page.get_by_test_id("new-conversation").click()
         page.get_by_test_id("question-input").fill(QUESTION)
         page.get_by_test_id("ask-button").click()
         expect(page.get_by_test_id("answer")).to_contain_text("propeller shaft", timeout=3 * WAIT_MS)
         page.get_by_test_id("answer").get_by_test_id("citation").first.click()
-        expect(page.get_by_test_id("passage")).to_contain_text("cracked propeller shaft")
+        passage = page.get_by_test_id("passage")
+        expect(passage).to_contain_text(name)
+        expect(passage.get_by_test_id("pdf-page")).to_be_visible(timeout=WAIT_MS)
+        passage.get_by_test_id("look-text").check(force=True)
+        expect(passage).to_contain_text("cracked propeller shaft")
         refusals_are_expected(visit)
         plain_http_is_expected(visit)
 

@@ -50,8 +50,10 @@ def test_one_press_loads_the_samples_and_another_asks_them(browser: Browser, emp
         answer = page.get_by_test_id("answer")
         expect(answer).to_contain_text("iced up", timeout=WAIT_MS)
         answer.get_by_test_id("citation").first.click()
-        expect(page.get_by_test_id("passage")).to_contain_text("skylark-s2-manual.pdf")
-        expect(page.get_by_test_id("passage")).to_contain_text("Page 2")
+        passage = page.get_by_test_id("passage")
+        expect(passage).to_contain_text("skylark-s2-manual.pdf")
+        expect(passage).to_contain_text("Page 2")
+        expect(passage.get_by_test_id("pdf-box").first).to_be_visible(timeout=WAIT_MS)
 
 
 def test_the_curl_that_the_start_prints_is_answered_before_there_are_documents(empty: Groundwork) -> None:

@@ -96,17 +96,21 @@ def test_the_console_asks_for_a_key_keeps_it_in_the_tab_and_signs_out(
 
         # A name of its own: who sees all may see what others uploaded, until the collections are listed.
         handbook = FilePayload(name="guide.md", mimeType="text/markdown", buffer=(DATA / "handbook.md").read_bytes())
+        page.goto("/documents")
         page.get_by_test_id("file-input").set_input_files(handbook)
         row = page.get_by_test_id("document-row").filter(has_text="guide.md").first
         expect(row).to_have_attribute("data-status", "ready", timeout=WAIT_MS)
+        row.get_by_role("button").click()
+        with page.expect_download() as download:
+            page.get_by_test_id("download").click()
+        assert download.value.suggested_filename == "guide.md"
+        page.keyboard.press("Escape")
+        page.get_by_test_id("new-conversation").click()
         page.get_by_test_id("question-input").fill(QUESTION)
         page.get_by_test_id("ask-button").click()
         expect(page.get_by_test_id("answer")).to_contain_text("two weeks", timeout=WAIT_MS)
-        with page.expect_download() as download:
-            row.get_by_role("link", name="Download").click()
-        assert download.value.suggested_filename == "guide.md"
 
-        page.reload()
+        page.goto("/documents")
         expect(page.get_by_test_id("document-row").first).to_be_visible()
         expect(dialog).to_be_hidden()
         page.get_by_test_id("sign-out").click()

@@ -1,4 +1,4 @@
-"""The console: a page and what it loads, as `make console` builds them from `console/`. Where that was not done, a page says how."""
+"""The console: a page and what it loads, as `make console` builds them. Where it is not built, a page says how to build it."""
 
 import hashlib
 import mimetypes
@@ -16,10 +16,10 @@ _POLICY = (
     "connect-src 'self'; worker-src 'self'; frame-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
     "require-trusted-types-for 'script'; trusted-types groundwork"
 )
-"""Nothing from elsewhere, nothing inline, no string ever becomes markup. The one policy makes the address of the worker of pdf.js."""
+"""Nothing from elsewhere, nothing inline, no string becomes markup. The policy named here makes the address of the worker of pdf.js."""
 _FRAME_POLICY = (
-    "sandbox allow-scripts; default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src data:; font-src data:; "
-    "base-uri 'none'; form-action 'none'; frame-ancestors 'self'"
+    "sandbox allow-scripts; default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src data:; "
+    "font-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'self'"
 )
 """Of the frame that draws diagrams: what draws them writes styles, so it lives without an origin, a connection and our page."""
 _FRAME = "diagram.html"

@@ -1,10 +1,10 @@
-"""The page at `/` in a real browser: upload, ask, read the streamed answer, open a citation."""
+"""The console in a real browser: upload, ask, read the streamed answer, open a citation."""
 
 import re
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, Locator, Page, expect
 
 from kit.testing.openai import Reply
 from tests.browsing import WAIT_MS, Visit, browser, refusals_are_expected, visiting
@@ -24,91 +24,96 @@ def visit(browser: Browser, system: Groundwork) -> Iterator[Visit]:
         yield visit
 
 
-def test_upload_ask_and_open_the_citation(visit: Visit) -> None:
+def upload(page: Page, name: str, media_type: str, content: bytes, collection: str = "default") -> Locator:
+    """The row of a document that is uploaded on the page of documents."""
+    page.goto(f"/documents?collection={collection}")
+    page.get_by_test_id("file-input").set_input_files({"name": name, "mimeType": media_type, "buffer": content})
+    page.get_by_test_id("find-document").fill(name)
+    return page.get_by_test_id("document-row").filter(has_text=name)
+
+
+def ask(page: Page, text: str, way: str = "documents") -> Locator:
+    """Sends a question by Enter; its answer, the last of the page."""
+    page.get_by_test_id(f"mode-{way}").check(force=True)
+    page.get_by_test_id("question-input").fill(text)
+    page.keyboard.press("Enter")
+    turn = page.get_by_test_id("turn").filter(has=page.get_by_test_id("asked").filter(has_text=text)).last
+    return turn.get_by_test_id("answer")
+
+
+def delete(page: Page, row: Locator) -> None:
+    row.get_by_role("button").click()
+    page.get_by_test_id("delete").click()
+    page.get_by_test_id("confirm-yes").click()
+    expect(row).to_have_count(0)
+
+
+def test_upload_ask_and_open_the_citation(visit: Visit, api: Api) -> None:
     page = visit.page
-    # The page lists the documents of all collections, and other tests' handbooks with them.
+    collection_id = api.new_collection()
     name = "handbook of this page.md"
-    page.get_by_test_id("file-input").set_input_files(
-        {"name": name, "mimeType": "text/markdown", "buffer": (DATA / "handbook.md").read_bytes()}
-    )
-    row = page.get_by_test_id("document-row").filter(has_text=name)
+    row = upload(page, name, "text/markdown", (DATA / "handbook.md").read_bytes(), collection_id)
     expect(row).to_have_attribute("data-status", "ready", timeout=WAIT_MS)
 
-    page.get_by_test_id("question-input").fill("How long is the notice period during probation?")
-    page.get_by_test_id("ask-button").click()
-    answer = page.get_by_test_id("answer")
+    page.get_by_test_id("new-conversation").click()
+    page.get_by_test_id("collection").select_option(collection_id)
+    answer = ask(page, "How long is the notice period during probation?")
     expect(answer).to_contain_text("two weeks", timeout=WAIT_MS)
-    expect(answer).to_have_attribute("aria-busy", "false")
+    expect(answer).to_have_attribute("aria-busy", "false", timeout=WAIT_MS)
     expect(page.get_by_test_id("support-status")).to_contain_text("word for word")
 
     answer.get_by_test_id("citation").first.click()
     passage = page.get_by_test_id("passage")
-    expect(passage).to_be_visible()
     expect(passage).to_contain_text(name)
     expect(passage.locator("mark")).to_contain_text("notice period")
     expect(passage).to_contain_text("Company bicycles")
-    page.keyboard.press("Escape")
-    expect(passage).to_be_hidden()
+    page.get_by_test_id("passage-close").click()
+    expect(passage).to_have_count(0)
 
-    row.get_by_role("button", name="Delete").click()
-    row.get_by_role("button", name="Delete").click()
-    expect(row).to_have_count(0)
-    page.get_by_test_id("question-input").fill("How long is the notice period during probation?")
-    page.keyboard.press("Enter")
-    expect(answer).to_contain_text(re.compile(r"I found no sure answer\.|The documents do not say\."))
+    page.goto(f"/documents?collection={collection_id}")
+    delete(page, row)
+    page.get_by_test_id("new-conversation").click()
+    page.get_by_test_id("collection").select_option(collection_id)
+    answer = ask(page, "How long is the notice period during probation?")
+    expect(answer).to_contain_text(re.compile(r"I found no sure answer\.|The documents do not say\."), timeout=WAIT_MS)
     expect(answer.get_by_test_id("citation")).to_have_count(0)
 
 
 def test_a_follow_up_to_documents_is_understood_until_another_conversation_begins(visit: Visit, api: Api) -> None:
     collection_id = api.new_collection()
     page = visit.page
-    page.reload()
-    page.get_by_label("Collection", exact=True).select_option(collection_id)
-    page.get_by_test_id("file-input").set_input_files(
-        {
-            "name": "teams.csv",
-            "mimeType": "text/csv",
-            "buffer": b"Team,Payroll,Wins\nReds,82.20,97\nYankees,197.96,95\n",
-        }
-    )
-    row = page.get_by_test_id("document-row").filter(has_text="teams.csv")
+    teams = b"Team,Payroll,Wins\nReds,82.20,97\nYankees,197.96,95\n"
+    row = upload(page, "teams.csv", "text/csv", teams, collection_id)
     expect(row).to_have_attribute("data-status", "ready", timeout=WAIT_MS)
-    question, answer, said = (
-        page.get_by_test_id("question-input"),
-        page.get_by_test_id("answer"),
-        page.locator("#asked"),
-    )
+    page.get_by_test_id("new-conversation").click()
+    page.get_by_test_id("collection").select_option(collection_id)
     for words in ("What was the payroll of the Yankees?", "How many wins did they have?"):
-        question.fill(words)
-        page.keyboard.press("Enter")
-        expect(said).to_have_text(words)
+        answer = ask(page, words)
         expect(answer).to_contain_text("Yankees", timeout=WAIT_MS)
         expect(answer).to_have_attribute("aria-busy", "false", timeout=WAIT_MS)
-    expect(page.get_by_test_id("message")).to_have_count(2)
-    expect(page.get_by_test_id("message").last).to_have_text("What was the payroll of the Yankees?")
-    expect(page.get_by_test_id("message-verdict")).to_contain_text(re.compile("answers? your question"))
+    expect(page.get_by_test_id("turn")).to_have_count(2)
+    expect(page.get_by_test_id("answer-status").last).to_contain_text(re.compile("answers? your question"))
     page.get_by_test_id("new-conversation").click()
-    expect(page.get_by_test_id("message")).to_have_count(0)
-    question.fill("How many wins did they have?")
-    page.keyboard.press("Enter")
+    expect(page.get_by_test_id("turn")).to_have_count(0)
+    answer = ask(page, "How many wins did they have?")
     expect(answer).to_have_attribute("aria-busy", "false", timeout=WAIT_MS)
+    page.get_by_test_id("trace").locator("summary").click()
     searched = page.get_by_test_id("step").filter(has_text="Searching for")
     expect(searched).to_contain_text("Searching for “How many wins did they have?” …")
 
 
 def test_chat_with_tools_shows_its_steps(visit: Visit) -> None:
     page = visit.page
-    page.get_by_test_id("mode-chat").check(force=True)
-    page.get_by_test_id("question-input").fill("What is 12*7?")
-    page.get_by_test_id("ask-button").click()
-    answer = page.get_by_test_id("answer")
+    answer = ask(page, "What is 12*7?", "chat")
     expect(answer).to_contain_text("84", timeout=WAIT_MS)
     expect(answer).to_have_attribute("aria-busy", "false", timeout=WAIT_MS)  # the turn is on its thread now
+    page.get_by_test_id("trace").locator("summary").click()
     step = page.get_by_test_id("step").filter(has_text="expression")
     expect(step).to_have_attribute("data-state", "ok")
     expect(step).to_contain_text("12*7")
     page.reload()
-    expect(page.get_by_test_id("message")).to_have_count(2, timeout=WAIT_MS)
+    expect(page.get_by_test_id("asked")).to_have_text("What is 12*7?", timeout=WAIT_MS)
+    expect(page.get_by_test_id("answer")).to_contain_text("84")
 
 
 def test_call_that_waits_is_allowed_by_a_click_and_shown_among_the_steps(
@@ -118,45 +123,37 @@ def test_call_that_waits_is_allowed_by_a_click_and_shown_among_the_steps(
     scripted.will(calling(("send_email", mail)), Reply(["Carla ", "knows."]))
     with visiting(browser, model_system.base_url) as visit:
         page = visit.page
-        page.get_by_test_id("mode-chat").check(force=True)
-        page.get_by_test_id("question-input").fill("Tell Carla that the ferry is late.")
-        page.get_by_test_id("ask-button").click()
-        question = page.get_by_test_id("decisions").get_by_test_id("question")
+        answer = ask(page, "Tell Carla that the ferry is late.", "chat")
+        question = page.get_by_test_id("turn").get_by_test_id("question")
         expect(question).to_contain_text("carla@example.com", timeout=WAIT_MS)
         assert not [recipients for recipients, _ in mailbox.delivered if recipients == mail["to"]]
         question.get_by_test_id("allow").click()
-        expect(page.get_by_test_id("answer")).to_have_text("Carla knows.", timeout=WAIT_MS)
+        expect(answer).to_have_text("Carla knows.", timeout=WAIT_MS)
         expect(question).to_have_count(0)
-        expect(page.get_by_test_id("step").filter(has_text="send an e-mail: Allowed")).to_have_attribute(
-            "data-state", "ok"
-        )
+        page.get_by_test_id("trace").locator("summary").click()
+        allowed = page.get_by_test_id("step").filter(has_text="send an e-mail: allowed")
+        expect(allowed).to_have_attribute("data-state", "ok")
         expect(page.get_by_test_id("step").filter(has_text="Sent to carla@example.com")).to_have_count(1)
     assert len([recipients for recipients, _ in mailbox.delivered if recipients == mail["to"]]) == 1
 
 
-def test_a_file_that_cannot_be_read_and_markup_in_a_name_are_shown_as_text(visit: Visit) -> None:
+def test_a_file_that_cannot_be_read_and_markup_in_a_name_are_shown_as_text(visit: Visit, api: Api) -> None:
     page = visit.page
     name = "<img src=x onerror=alert(1)>.pdf"
-    page.get_by_test_id("file-input").set_input_files(
-        {"name": name, "mimeType": "application/pdf", "buffer": (DATA / "encrypted.pdf").read_bytes()}
-    )
-    row = page.get_by_test_id("document-row").filter(has_text=name)
+    row = upload(page, name, "application/pdf", (DATA / "encrypted.pdf").read_bytes(), api.new_collection())
     expect(row).to_have_attribute("data-status", "failed", timeout=WAIT_MS)
     expect(row).to_contain_text("protected by a password")
-    row.get_by_role("button", name="Delete").click()
-    row.get_by_role("button", name="Delete").click()
-    expect(row).to_have_count(0)
+    delete(page, row)
 
 
 def test_what_was_not_answered_is_said_with_its_reason(visit: Visit, api: Api) -> None:
-    api.new_collection()
+    collection_id = api.new_collection()
     page = visit.page
     page.reload()
-    question, said = page.get_by_test_id("question-input"), page.get_by_role("status")
-    question.fill("What is the boiling point of ethanol?")
-    page.keyboard.press("Enter")
-    expect(said.filter(has_text="only it was asked")).to_be_visible(timeout=WAIT_MS)
-    question.fill("why " * 2001)
+    page.get_by_test_id("collection").select_option(collection_id)
+    answer = ask(page, "What is the boiling point of ethanol?")
+    expect(answer).to_contain_text(re.compile(r"I found no sure answer\.|The documents do not say\."), timeout=WAIT_MS)
+    page.get_by_test_id("question-input").fill("why " * 2001)
     page.keyboard.press("Enter")
     expect(page.get_by_role("alert").filter(has_text="8000")).to_be_visible(timeout=WAIT_MS)
     refusals_are_expected(visit, status=400)
