@@ -16,7 +16,7 @@ _POLICY = (
     "connect-src 'self'; worker-src 'self'; frame-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
     "require-trusted-types-for 'script'; trusted-types groundwork"
 )
-"""Nothing from elsewhere, nothing inline, no string becomes markup. The policy named here gives the worker of pdf.js its address."""
+"""Nothing from elsewhere, nothing inline, no string becomes markup. The policy named here makes the address of a worker."""
 _FRAME_POLICY = (
     "sandbox allow-scripts; default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src data:; "
     "font-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'self'"

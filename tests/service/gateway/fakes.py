@@ -624,6 +624,8 @@ class FakeOrchestrator(orchestrator_pb2_grpc.OrchestratorServiceServicer):
             status=self.status,
             question="How long?",
             subject="ann",
+            thread_id=self.log[0].run.thread_id,
+            collection_ids=self.log[0].run.collection_ids,
             created_at=AT,
             forgotten_at=self.forgotten_at,
         )
