@@ -291,7 +291,8 @@ def test_a_question_that_goes_on_over_a_reload_keeps_its_collection_and_conversa
     site.soon(orchestrator.resume.set)
     expect(page.get_by_test_id("answer").last).to_have_text("Four weeks1.")
     assert orchestrator.cancelled == [RUN_ID]
-    ask(page, "And then?")
+    with page.expect_response("**/v1/collections/recipes/chat"):
+        begin(page, "And then?")
     assert asked(site) == [("How long?", "recipes", "0123456789ab"), ("And then?", "recipes", "0123456789ab")]
 
 
