@@ -5,7 +5,7 @@ import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { api, bodyOf, call, dataOf } from "../../api/client";
 import type { Schemas } from "../../api/types";
-import { Button, Failure, Icon } from "../../parts";
+import { Button, Failure, Icon, Status } from "../../parts";
 import { useMay } from "../../shell/caller";
 import { useCollections } from "../documents/collections";
 import { useDocuments } from "../documents/feed";
@@ -71,7 +71,12 @@ export function Samples({ onAsk }: { onAsk: (text: string) => Promise<void> }) {
   }
   const mine = documents.filter((each) => each.collection_id === id);
   const ready = samples.documents.filter((name) => mine.some((each) => each.name === name && each.status === "ready")).length;
-  if (!id || !mine.length || ready === 0) return null;
+  // A question that is asked before all are read may find nothing.
+  const isReading = uploads.pending > 0 || mine.some(({ status }) => status === "queued" || status === "processing");
+  if (isReading && mine.length) {
+    return <Status className="hint">{t("samples.reading", { ready, count: samples.documents.length })}</Status>;
+  }
+  if (!id || ready === 0) return null;
   const ask = (question: string) => {
     if (way !== "chat") changeAsking({ collection: id });
     onAsk(question).catch((error: Error) => setProblem(error.message));
@@ -79,7 +84,7 @@ export function Samples({ onAsk }: { onAsk: (text: string) => Promise<void> }) {
   return (
     <section className="suggestions" aria-labelledby="suggestions-title" data-testid="suggestions">
       <h2 id="suggestions-title" className="hint">
-        {ready < samples.documents.length ? t("samples.reading", { ready, count: samples.documents.length }) : t("samples.answer")}
+        {t("samples.answer")}
       </h2>
       <ul>
         {samples.questions.map((question) => (
