@@ -687,6 +687,67 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/limits": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Limits
+         * @description How many questions, tokens and dollars you may use, and how much of that is used.
+         */
+        get: operations["get_limits_v1_limits_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/limits/rules": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Limit Rules
+         * @description The rules about users of your tenant and the tenant itself; operators see all.
+         */
+        get: operations["list_limit_rules_v1_limits_rules_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/limits/rules/{whose}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Set Limit Rule
+         * @description Sets the limits of somebody, on all replicas and after a restart. Questions that are being answered keep what they may use.
+         *     Harmless when repeated.
+         */
+        put: operations["set_limit_rule_v1_limits_rules__whose__put"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/me": {
         parameters: {
             query?: never;
@@ -4178,6 +4239,96 @@ export interface components {
             queued_count: number;
         };
         /**
+         * Limit
+         * @description At most so much of something in each hour, day or month (UTC).
+         */
+        Limit: {
+            /**
+             * Amount
+             * @description At most so much; 0 allows none.
+             */
+            amount: number;
+            /**
+             * Per
+             * @description For how long.
+             * @enum {string}
+             */
+            per: "hour" | "day" | "month";
+            /**
+             * What
+             * @description What is counted.
+             * @enum {string}
+             */
+            what: "runs" | "research_runs" | "tokens" | "dollars";
+        };
+        /**
+         * LimitList
+         * @description What you may use.
+         */
+        LimitList: {
+            /**
+             * Limits
+             * @description All of them hold: the tightest decides. Empty where nothing limits you.
+             */
+            limits: components["schemas"]["LimitState"][];
+        };
+        /**
+         * LimitRule
+         * @description Limits about somebody.
+         */
+        LimitRule: {
+            /**
+             * Limits
+             * @description The limits.
+             */
+            limits: components["schemas"]["Limit"][];
+            /**
+             * Tenant Id
+             * @description Tenant of a rule about users.
+             */
+            tenant_id?: string | null;
+            /**
+             * Whose
+             * @description `all` (all tenants together), `tenant:NAME`, `tenant:*` (each tenant without a rule of its own), `subject:NAME` or `subject:*` (each user of the tenant without a rule of their own).
+             */
+            whose: string;
+        };
+        /**
+         * LimitRules
+         * @description Rules that are set.
+         */
+        LimitRules: {
+            /**
+             * Rules
+             * @description By whose they are.
+             */
+            rules: components["schemas"]["LimitRule"][];
+        };
+        /**
+         * LimitState
+         * @description A limit that holds for you, and how much of it is used.
+         */
+        LimitState: {
+            /**
+             * Free At
+             * Format: date-time
+             * @description When counting begins anew.
+             */
+            free_at: string;
+            /** @description The limit. */
+            limit: components["schemas"]["Limit"];
+            /**
+             * Used
+             * @description Used in this hour, day or month, with what questions that are being answered have reserved. Of `all` only operators see it.
+             */
+            used?: number | null;
+            /**
+             * Whose
+             * @description Whose use it sums up: `all`, `tenant` or `subject`.
+             */
+            whose: string;
+        };
+        /**
          * MemoryExport
          * @description All that is remembered of you, but for threads and documents.
          */
@@ -4653,6 +4804,17 @@ export interface components {
             id: unknown;
         } | {
             name: unknown;
+        };
+        /**
+         * NewLimits
+         * @description The limits of a rule.
+         */
+        NewLimits: {
+            /**
+             * Limits
+             * @description They take the place of those until now; none removes the rule.
+             */
+            limits: components["schemas"]["Limit"][];
         };
         /**
          * NewThread
@@ -11850,6 +12012,262 @@ export interface operations {
             };
             /** @description Its present state does not allow this. */
             412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is of another type. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too much at once; wait as Retry-After says. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something went wrong on our side; the trace id finds it. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A service is unavailable; wait as Retry-After says. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_limits_v1_limits_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LimitList"];
+                };
+            };
+            /** @description The request is not valid. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An API key is needed, and was not sent or is not good. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not for this caller (want of a scope, or not theirs), or asked for under a foreign host name or by a foreign page. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too much at once; wait as Retry-After says. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something went wrong on our side; the trace id finds it. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A service is unavailable; wait as Retry-After says. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_limit_rules_v1_limits_rules_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LimitRules"];
+                };
+            };
+            /** @description The request is not valid. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An API key is needed, and was not sent or is not good. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not for this caller (want of a scope, or not theirs), or asked for under a foreign host name or by a foreign page. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too much at once; wait as Retry-After says. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something went wrong on our side; the trace id finds it. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A service is unavailable; wait as Retry-After says. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    set_limit_rule_v1_limits_rules__whose__put: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Whom the rule is about. Rules about tenants and about `all` need the scope `operator`. */
+                whose: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewLimits"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LimitRule"];
+                };
+            };
+            /** @description The request is not valid. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An API key is needed, and was not sent or is not good. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not for this caller (want of a scope, or not theirs), or asked for under a foreign host name or by a foreign page. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request was too slow to arrive. */
+            408: {
                 headers: {
                     [name: string]: unknown;
                 };
