@@ -1152,6 +1152,81 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/sources": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Sources
+         * @description The sources of the collections that you may read, or of one.
+         */
+        get: operations["list_sources_v1_sources_get"];
+        put?: never;
+        /**
+         * Create Source
+         * @description Makes a source for a collection that you may change. Its first sync begins at once, and others follow by its schedule: new
+         *     and changed files become documents, renamed ones keep theirs, and documents of files that are gone are removed. A folder of the
+         *     server needs the scope `admin`.
+         */
+        post: operations["create_source_v1_sources_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/sources/{source_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Source
+         * @description One source: what it is doing, how far it is, and which files could not be taken or read, with the reason and what to do.
+         */
+        get: operations["get_source_v1_sources__source_id__get"];
+        put?: never;
+        post?: never;
+        /**
+         * Delete Source
+         * @description Removes a source. Its documents go behind the answer.
+         */
+        delete: operations["delete_source_v1_sources__source_id__delete"];
+        options?: never;
+        head?: never;
+        /**
+         * Update Source
+         * @description Changes how often a source is synced, pauses it or lets it go on, or gives it other secrets.
+         */
+        patch: operations["update_source_v1_sources__source_id__patch"];
+        trace?: never;
+    };
+    "/v1/sources/{source_id}/run": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Run Source
+         * @description Has a sync begin now. It also tries files again that could not be read. A source that has no files any more keeps its
+         *     documents until this says `accept_empty`.
+         */
+        post: operations["run_source_v1_sources__source_id__run_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/threads": {
         parameters: {
             query?: never;
@@ -2249,6 +2324,32 @@ export interface components {
             visibility?: ("private" | "tenant") | null;
         };
         /**
+         * ChangedSource
+         * @description What is to be another than before; what is left out stays as it is.
+         * @example {
+         *       "paused": true
+         *     }
+         */
+        ChangedSource: {
+            /**
+             * Every S
+             * @description Seconds from the end of a sync to the next.
+             */
+            every_s?: number | null;
+            /**
+             * Paused
+             * @description Whether nothing happens until it is let go on.
+             */
+            paused?: boolean | null;
+            /**
+             * Secrets
+             * @description Instead of all that it had.
+             */
+            secrets?: {
+                [key: string]: string;
+            } | null;
+        };
+        /**
          * ChatCompletionRequest
          * @description A conversation whose last message is to be answered.
          * @example {
@@ -3045,6 +3146,8 @@ export interface components {
              * @default 0
              */
             size_bytes: number;
+            /** @description The file of a source that it is; null of a document that was uploaded. */
+            source?: components["schemas"]["DocumentSource"] | null;
             /**
              * Stage
              * @description While processing: `parse`, `clean`, `chunk`, `embed`, `index` or `activate`.
@@ -3095,6 +3198,22 @@ export interface components {
              * @description For the next page; null on the last.
              */
             next_page_token: string | null;
+        };
+        /**
+         * DocumentSource
+         * @description The file of a source that a document is.
+         */
+        DocumentSource: {
+            /**
+             * Id
+             * @description The source's id.
+             */
+            id: string;
+            /**
+             * Path
+             * @description Names the file at the source.
+             */
+            path: string;
         };
         /**
          * DoneEvent
@@ -3869,6 +3988,33 @@ export interface components {
              * @description Until when; null where no end is known.
              */
             valid_to: string | null;
+        };
+        /**
+         * FailingFile
+         * @description A file of a source that could not be taken or read.
+         */
+        FailingFile: {
+            /**
+             * Document Id
+             * @description Its document; null where there is none.
+             */
+            document_id: string | null;
+            /**
+             * Message
+             * @description What happened and what to do, for a person.
+             */
+            message: string;
+            /**
+             * Path
+             * @description Names it at the source.
+             */
+            path: string;
+            /**
+             * Reason
+             * @description A constant UPPER_SNAKE word.
+             * @example FILE_UNREADABLE
+             */
+            reason: string;
         };
         /**
          * FieldProblem
@@ -4815,6 +4961,57 @@ export interface components {
              * @description They take the place of those until now; none removes the rule.
              */
             limits: components["schemas"]["Limit"][];
+        };
+        /**
+         * NewSource
+         * @description A source to be made.
+         * @example {
+         *       "collection_id": "default",
+         *       "kind": "folder",
+         *       "settings": {
+         *         "folder": "contracts",
+         *         "only": "*.pdf"
+         *       }
+         *     }
+         */
+        NewSource: {
+            /**
+             * Collection Id
+             * @description Collection that it fills.
+             * @default default
+             */
+            collection_id: string;
+            /**
+             * Every S
+             * @description Seconds from the end of a sync to the next.
+             * @default 900
+             */
+            every_s: number;
+            /**
+             * Kind
+             * @description Which kind of place it is; docs/sources.md lists them with their settings.
+             */
+            kind: string;
+            /**
+             * Name
+             * @description The folder of its documents' names; empty: one is chosen by its settings.
+             * @default
+             */
+            name: string;
+            /**
+             * Secrets
+             * @description What it takes to get in. They are stored sealed and shown to nobody.
+             */
+            secrets?: {
+                [key: string]: string;
+            };
+            /**
+             * Settings
+             * @description Where it is, in the words of its kind.
+             */
+            settings?: {
+                [key: string]: string;
+            };
         };
         /**
          * NewThread
@@ -6718,6 +6915,198 @@ export interface components {
              * @description The tenant for whom it speaks.
              */
             tenant_id: string;
+        };
+        /**
+         * Source
+         * @description A place from which a collection is filled, and with which it stays in step.
+         * @example {
+         *       "collection_id": "default",
+         *       "created_at": "2026-01-31T12:00:00.000Z",
+         *       "every_s": 900,
+         *       "failing": [
+         *         {
+         *           "message": "it cannot be read (Permission denied); give this service the right to read it",
+         *           "path": "2024/scan.pdf",
+         *           "reason": "FILE_UNREADABLE"
+         *         }
+         *       ],
+         *       "failing_count": 1,
+         *       "file_count": 12,
+         *       "id": "5d0c7be9f2c1",
+         *       "kind": "folder",
+         *       "name": "contracts",
+         *       "owner": "ann",
+         *       "pending_count": 0,
+         *       "secret_names": [],
+         *       "settings": {
+         *         "folder": "contracts"
+         *       },
+         *       "state": "waiting"
+         *     }
+         */
+        Source: {
+            /**
+             * Collection Id
+             * @description Collection that it fills.
+             */
+            collection_id: string | null;
+            /**
+             * Created At
+             * @description When it was made.
+             */
+            created_at: string | null;
+            /** @description Why the last sync as a whole failed. */
+            error: components["schemas"]["DocumentError"] | null;
+            /**
+             * Every S
+             * @description Seconds from the end of a sync to the next.
+             */
+            every_s: number;
+            /**
+             * Failing
+             * @description Some of them by path, at most 400. Empty in a list of sources: ask for the source.
+             */
+            failing: components["schemas"]["FailingFile"][];
+            /**
+             * Failing Count
+             * @description Files that could not be taken or read.
+             */
+            failing_count: number;
+            /**
+             * File Count
+             * @description Documents from it.
+             */
+            file_count: number;
+            /**
+             * Id
+             * @description Unique within the tenant.
+             */
+            id: string;
+            /**
+             * Kind
+             * @description Which kind of place it is.
+             */
+            kind: string;
+            /**
+             * Name
+             * @description The folder of its documents' names.
+             */
+            name: string;
+            /**
+             * Next Sync At
+             * @description When the next sync is due; null while one is.
+             */
+            next_sync_at: string | null;
+            /**
+             * Owner
+             * @description Subject who made it.
+             */
+            owner: string;
+            /**
+             * Pending Count
+             * @description Those that are being indexed.
+             */
+            pending_count: number;
+            /**
+             * Secret Names
+             * @description Names of its secrets. Their values are shown to nobody.
+             */
+            secret_names: string[];
+            /**
+             * Settings
+             * @description Where it is, in the words of its kind.
+             */
+            settings: {
+                [key: string]: string;
+            };
+            /**
+             * State
+             * @description `failed`: the last sync failed as a whole, and `error` says why; the next comes by the schedule.
+             * @enum {string}
+             */
+            state: "waiting" | "syncing" | "paused" | "failed" | "removing" | "unknown";
+            /** @description The sync under way, else the last one. */
+            sync: components["schemas"]["SourceSync"] | null;
+        };
+        /**
+         * SourceList
+         * @description Sources.
+         */
+        SourceList: {
+            /**
+             * Sources
+             * @description By collection and name.
+             */
+            sources: components["schemas"]["Source"][];
+        };
+        /**
+         * SourceRun
+         * @description A sync that is to begin now.
+         * @example {}
+         */
+        SourceRun: {
+            /**
+             * Accept Empty
+             * @description Whether all its documents may be removed, where it has no files any more.
+             * @default false
+             */
+            accept_empty: boolean;
+        };
+        /**
+         * SourceSync
+         * @description How a sync went, or goes.
+         */
+        SourceSync: {
+            /**
+             * Added Count
+             * @description New files.
+             */
+            added_count: number;
+            /**
+             * Began At
+             * @description When it began; null of one that has ended.
+             */
+            began_at: string | null;
+            /**
+             * Changed Count
+             * @description Files with another content than before.
+             */
+            changed_count: number;
+            /**
+             * Done Count
+             * @description Those that are done, whatever became of them.
+             */
+            done_count: number;
+            /**
+             * Ended At
+             * @description When it ended; null while it is under way.
+             */
+            ended_at: string | null;
+            /**
+             * Failed Count
+             * @description Files that could not be taken.
+             */
+            failed_count: number;
+            /**
+             * Moved Count
+             * @description Files with another name than before: their documents keep their ids.
+             */
+            moved_count: number;
+            /**
+             * Remaining S
+             * @description Seconds that are left by its pace so far; null where nobody can tell.
+             */
+            remaining_s?: number | null;
+            /**
+             * Removed Count
+             * @description Files that are gone, and their documents with them.
+             */
+            removed_count: number;
+            /**
+             * Total Count
+             * @description Files to be taken or removed, as far as known.
+             */
+            total_count: number;
         };
         /**
          * StageRank
@@ -14549,6 +14938,633 @@ export interface operations {
             };
             /** @description It took too long. */
             504: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_sources_v1_sources_get: {
+        parameters: {
+            query?: {
+                /** @description Only this collection; empty means all. */
+                collection_id?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SourceList"];
+                };
+            };
+            /** @description The request is not valid. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An API key is needed, and was not sent or is not good. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not for this caller (want of a scope, or not theirs), or asked for under a foreign host name or by a foreign page. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too much at once; wait as Retry-After says. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something went wrong on our side; the trace id finds it. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A service is unavailable; wait as Retry-After says. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    create_source_v1_sources_post: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Your name for this request, a UUID for example, kept for a day. Sent again with the same key and content, it starts nothing twice: the answer is that of the first. Another content is refused with 409 and `IDEMPOTENCY_KEY_REUSED`, and while the first is in hand with 409, `IDEMPOTENCY_KEY_IN_FLIGHT` and Retry-After. */
+                "idempotency-key"?: string | null;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewSource"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Source"];
+                };
+            };
+            /** @description The request is not valid. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An API key is needed, and was not sent or is not good. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not for this caller (want of a scope, or not theirs), or asked for under a foreign host name or by a foreign page. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request was too slow to arrive. */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is one already, or another change came first. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Its present state does not allow this. */
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is of another type. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too much at once; wait as Retry-After says. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something went wrong on our side; the trace id finds it. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A service is unavailable; wait as Retry-After says. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_source_v1_sources__source_id__get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The source's id. */
+                source_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Source"];
+                };
+            };
+            /** @description The request is not valid. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An API key is needed, and was not sent or is not good. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not for this caller (want of a scope, or not theirs), or asked for under a foreign host name or by a foreign page. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too much at once; wait as Retry-After says. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something went wrong on our side; the trace id finds it. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A service is unavailable; wait as Retry-After says. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    delete_source_v1_sources__source_id__delete: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The source's id. */
+                source_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": unknown;
+                };
+            };
+            /** @description The request is not valid. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An API key is needed, and was not sent or is not good. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not for this caller (want of a scope, or not theirs), or asked for under a foreign host name or by a foreign page. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too much at once; wait as Retry-After says. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something went wrong on our side; the trace id finds it. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A service is unavailable; wait as Retry-After says. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    update_source_v1_sources__source_id__patch: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The source's id. */
+                source_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ChangedSource"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Source"];
+                };
+            };
+            /** @description The request is not valid. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An API key is needed, and was not sent or is not good. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not for this caller (want of a scope, or not theirs), or asked for under a foreign host name or by a foreign page. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request was too slow to arrive. */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is of another type. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too much at once; wait as Retry-After says. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something went wrong on our side; the trace id finds it. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A service is unavailable; wait as Retry-After says. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    run_source_v1_sources__source_id__run_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The source's id. */
+                source_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SourceRun"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Source"];
+                };
+            };
+            /** @description The request is not valid. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An API key is needed, and was not sent or is not good. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not for this caller (want of a scope, or not theirs), or asked for under a foreign host name or by a foreign page. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request was too slow to arrive. */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is of another type. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too much at once; wait as Retry-After says. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something went wrong on our side; the trace id finds it. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A service is unavailable; wait as Retry-After says. */
+            503: {
                 headers: {
                     [name: string]: unknown;
                 };
