@@ -58,8 +58,8 @@ from services.gateway.serving.guard import Guard
 from services.gateway.serving.lobby import stream_limit
 from services.gateway.streams.shares import StreamShares
 
-_DESCRIPTION = """Answers with grounds: upload documents, ask, and get an answer that says of each sentence which passage carries it, who
-judged that, and how often that judge is wrong.
+_DESCRIPTION = """Answers with grounds: upload documents, ask, and get an answer that says of each sentence which passage carries
+it, who judged that, and how often that judge is wrong.
 
 Where the operator asks for API keys, send yours as `Authorization: Bearer gw_…` with every request below `/v1`.
 

@@ -46,7 +46,7 @@ from services.orchestrator.guard.canary import new_canary
 from services.orchestrator.guard.model import GuardedModel
 from services.orchestrator.guard.policy import Guard
 from services.orchestrator.handlers import ForgetHandler, LearningHandler, OrchestratorServicer
-from services.orchestrator.limits.allowance import Allowance
+from services.orchestrator.limits.reservations import Reservations
 from services.orchestrator.metrics import FORGET_QUEUE
 from services.orchestrator.models import RunLimits
 from services.orchestrator.modes.agents import discover_agents
@@ -100,10 +100,10 @@ async def run(settings: OrchestratorSettings) -> None:
         tally = await KeyValueTally.open(nats, retention_days=settings.usage_retention_days)
         brought = BroughtModels(credentials, guard)
         rules = await LimitRules.open(nats)
-        allowance = Allowance(rules.rules, await JetStreamCounters.open(nats), most_budgets(settings), _now)
+        reservations = Reservations(rules.rules, await JetStreamCounters.open(nats), most_budgets(settings), _now)
         runs = Runs(
             RunServices(
-                state.store, state.markers, state.log, state.sources, modes, limits, brought, tally, allowance, _now
+                state.store, state.markers, state.log, state.sources, modes, limits, brought, tally, reservations, _now
             )
         )
         forgetting = Forgetting(state.store, state.log, state.sources, memory, credentials, tools, now=_now)
@@ -131,7 +131,7 @@ async def run(settings: OrchestratorSettings) -> None:
                 switches,
                 QuizAnswers(memory, GuardedModel(Metered(switch.models), canary="")),
                 rules,
-                allowance,
+                reservations,
             ),
             orchestrator_pb2.DESCRIPTOR.services_by_name["OrchestratorService"],
         )

@@ -35,7 +35,7 @@ from services.orchestrator.adapters.limits import LimitRules
 from services.orchestrator.adapters.tools import GrpcTools
 from services.orchestrator.agent import Agent
 from services.orchestrator.errors import InvalidRequest, RunNotFound
-from services.orchestrator.limits.allowance import Allowance
+from services.orchestrator.limits.reservations import Reservations
 from services.orchestrator.log.events import RunMode
 from services.orchestrator.models import (
     BroughtName,
@@ -77,11 +77,11 @@ class OrchestratorServicer(rpc.OrchestratorServiceServicer):
         switches: AgentSwitches,
         quizzes: QuizAnswers,
         limits: LimitRules,
-        allowance: Allowance,
+        reservations: Reservations,
     ) -> None:
         self._quizzes = quizzes
         self._limits = limits
-        self._allowance = allowance
+        self._reservations = reservations
         self._switches = switches
         self._runs = runs
         self._deletion = deletion
@@ -215,7 +215,7 @@ class OrchestratorServicer(rpc.OrchestratorServiceServicer):
 
     async def GetLimits(self, request: pb.GetLimitsRequest, context: Any) -> pb.GetLimitsResponse:
         principal = current_principal()
-        states = await self._allowance.states(principal)
+        states = await self._reservations.states(principal)
         return pb.GetLimitsResponse(limits=[limit_codec.state_to_proto(each, principal) for each in states])
 
     async def ListLimitRules(self, request: pb.ListLimitRulesRequest, context: Any) -> pb.ListLimitRulesResponse:

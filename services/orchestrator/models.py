@@ -231,7 +231,7 @@ class MarkerChange:
 
 @dataclass(frozen=True)
 class Reserved:
-    """What was reserved for a run under one limit; see limits/allowance.py."""
+    """What was reserved for a run under one limit; see limits/reservations.py."""
 
     scope: str
     """Whose use the limit sums up: the value of a Scope."""

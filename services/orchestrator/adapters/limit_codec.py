@@ -8,7 +8,7 @@ from groundwork.orchestrator.v1 import orchestrator_pb2 as pb
 
 from kit.access.principal import OPERATOR, SUBJECT_PATTERN, TENANT_PATTERN, Principal
 from services.orchestrator.errors import InvalidRequest
-from services.orchestrator.limits.allowance import LimitState
+from services.orchestrator.limits.reservations import LimitState
 from services.orchestrator.limits.rules import EACH, Limit, Per, Scope, What, Whose
 
 _TENANT, _SUBJECT = re.compile(TENANT_PATTERN), re.compile(SUBJECT_PATTERN)

@@ -12,7 +12,7 @@ from nats.js.errors import NotFoundError
 from kit.jetstream import Entry, Nats
 from kit.jetstream.opening import patient
 from kit.stores.followed_settings import FollowedSettings
-from services.orchestrator.limits.allowance import Counter
+from services.orchestrator.limits.reservations import Counter
 from services.orchestrator.limits.rules import EACH, Limit, Per, Rules, Scope, What, Whose
 from services.orchestrator.state import LIMIT_COUNTS, LIMIT_RULES
 

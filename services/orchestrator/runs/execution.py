@@ -13,7 +13,7 @@ from kit import deadline
 from kit.errors import DeadlineExceeded, GroundworkError, Unavailable
 from kit.observability.telemetry import current_trace_id
 from services.orchestrator.errors import BudgetSpent, FencedOff, Parked, signal_in
-from services.orchestrator.limits.allowance import Allowance
+from services.orchestrator.limits.reservations import Reservations
 from services.orchestrator.log.events import RunError, RunStatus, Verification
 from services.orchestrator.log.journal import Journal
 from services.orchestrator.metrics import CITATIONS, DEGRADED_RUNS, LOST_RUNS, RUN_SECONDS, RUNS, part_label
@@ -50,7 +50,7 @@ class RunServices:
     limits: RunLimits
     brought: BroughtModels
     tally: Tally
-    allowance: Allowance
+    reservations: Reservations
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
 
 
@@ -153,7 +153,7 @@ class Execution:
         usage = self.journal.progress.usage
         if usage is not None:
             await self._services.tally.put(cost_of(self.record, usage))
-        await self._services.allowance.settle(self.record, status, usage)
+        await self._services.reservations.settle(self.record, status, usage)
 
     async def _work(self) -> RunStatus:
         """Raises FencedOff when another orchestrator has the run, Parked when it waits, CancelledError when this process stops."""

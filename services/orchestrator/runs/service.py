@@ -57,7 +57,7 @@ class Runs:
         self._sources = services.sources
         self._limits = limits
         self._brought = services.brought
-        self._allowance = services.allowance
+        self._reservations = services.reservations
         self._now = now
         self._parking = Parking(store, log, self.ownership)
         self._executions = Executions(services, self.ownership, self._parking)
@@ -124,12 +124,12 @@ class Runs:
         try:
             if model is not None:
                 await self._brought.check(model)
-            record = await self._allowance.reserve(record)
+            record = await self._reservations.reserve(record)
             try:
                 execution = await self._begin(record, model)
             except BaseException:
                 with suppress(Unavailable):
-                    await self._allowance.give_back(record)
+                    await self._reservations.give_back(record)
                 raise
         except AlreadyExists as error:  # another request with this idempotency key was faster
             raise in_flight(record.key.run_id) from error

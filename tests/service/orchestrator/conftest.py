@@ -32,7 +32,7 @@ from services.orchestrator.adapters.tools import GrpcTools
 from services.orchestrator.answering.drafting import Drafter
 from services.orchestrator.answering.generation import Generator
 from services.orchestrator.handlers import ForgetHandler, OrchestratorServicer
-from services.orchestrator.limits.allowance import Allowance
+from services.orchestrator.limits.reservations import Reservations
 from services.orchestrator.log.events import Done, RunEvent, RunMode
 from services.orchestrator.models import RunKey, RunLimits, RunRequest
 from services.orchestrator.modes.serving import Modes, discover_modes
@@ -65,10 +65,10 @@ class Orchestrator:
         tally: KeyValueTally,
         tools: FakeTools,
         rules: LimitRules,
-        allowance: Allowance,
+        reservations: Reservations,
     ) -> None:
         self.rules = rules
-        self.allowance = allowance
+        self.reservations = reservations
         self.runs = runs
         self.forgetting = forgetting
         self.queue = queue
@@ -146,9 +146,9 @@ async def start_orchestrator(jetstream: Nats) -> AsyncIterator[Callable[..., obj
                 modes = worker if isinstance(worker, Modes) else WorkedBy(worker)
             rules = await LimitRules.open(nats)
             counters = await JetStreamCounters.open(nats)
-            allowance = Allowance(rules.rules, counters, most_budgets(OrchestratorSettings()), now)
-            runs = Runs(RunServices(store, markers, log, sources, modes, run_limits, brought, tally, allowance))
-            orchestrator = Orchestrator(runs, forgetting, queue, memory, tally, tools, rules, allowance)
+            reservations = Reservations(rules.rules, counters, most_budgets(OrchestratorSettings()), now)
+            runs = Runs(RunServices(store, markers, log, sources, modes, run_limits, brought, tally, reservations))
+            orchestrator = Orchestrator(runs, forgetting, queue, memory, tally, tools, rules, reservations)
             stack.push_async_callback(orchestrator.stop)
             return orchestrator
 
@@ -184,7 +184,7 @@ def servicer(
         switches or NoSwitches(),
         QuizAnswers(memory or FakeMemory(), NoModel()),
         orchestrator.rules,
-        orchestrator.allowance,
+        orchestrator.reservations,
     )
 
 

@@ -18,7 +18,7 @@ from tests.service.orchestrator.conftest import ANN, QUESTION, Orchestrator, col
 from tests.service.orchestrator.test_handlers import request, serving
 from tests.service.orchestrator.test_runs import GatedModel, until
 from tests.unit.kit.llm_fakes import Script, catalog, following_switch
-from tests.unit.orchestrator.limits.test_allowance import run
+from tests.unit.orchestrator.limits.test_reservations import run
 
 StartOrchestrator = Callable[..., Awaitable[Orchestrator]]
 EACH_USER = Whose(Scope.SUBJECT, "acme", EACH)
@@ -33,7 +33,7 @@ async def test_orchestrators_give_away_together_exactly_what_there_is(start_orch
 
     async def reserve(number: int) -> RunRecord | None:
         try:
-            return await several[number % 4].allowance.reserve(run(number))
+            return await several[number % 4].reservations.reserve(run(number))
         except LimitReached:
             return None
 
@@ -49,14 +49,14 @@ async def test_run_gives_back_what_it_did_not_use_also_when_another_orchestrator
     await first.rules.set(EACH_USER, [Limit(What.TOKENS, 50_000, Per.MONTH)])
     key, _ = await first.runs.start(ANN, QUESTION)
     await model.speaking.wait()
-    (state,) = await first.allowance.states(ANN)
+    (state,) = await first.reservations.states(ANN)
     assert state.used == 8_000
     await first.die()
     second = await start_orchestrator()
     await collect(second.runs.attach(key, 0))
 
     async def is_settled() -> bool:
-        (state,) = await second.allowance.states(ANN)
+        (state,) = await second.reservations.states(ANN)
         usage = (await second.runs.get(key)).outcome.usage
         return usage is not None and state.used == usage.prompt_tokens + usage.completion_tokens
 

@@ -168,7 +168,7 @@ async def stub(
                 NoSwitches(),
                 QuizAnswers(FakeMemory(), NoModel()),
                 orchestrator.rules,
-                orchestrator.allowance,
+                orchestrator.reservations,
             )
         ) as stub,
     ):

@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 
-from services.orchestrator.limits.allowance import Allowance, Counter
+from services.orchestrator.limits.reservations import Counter, Reservations
 from services.orchestrator.limits.rules import Rules
 from services.orchestrator.log.events import Budgets
 
@@ -26,6 +26,6 @@ class MemoryCounters:
         return self.sums.get(counter, 0)
 
 
-def unlimited() -> Allowance:
+def unlimited() -> Reservations:
     """Nothing limits anybody."""
-    return Allowance(Rules(), MemoryCounters(), Budgets(), lambda: AT)
+    return Reservations(Rules(), MemoryCounters(), Budgets(), lambda: AT)

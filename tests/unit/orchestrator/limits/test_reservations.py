@@ -7,7 +7,7 @@ import pytest
 
 from kit.access.principal import Principal
 from services.orchestrator.errors import LimitReached
-from services.orchestrator.limits.allowance import Allowance, Counter
+from services.orchestrator.limits.reservations import Counter, Reservations
 from services.orchestrator.limits.rules import EACH, Limit, Per, Rules, Scope, What, Whose
 from services.orchestrator.log.events import Budgets, RunMode, RunStatus, Usage
 from services.orchestrator.models import RunKey, RunRecord, RunRequest
@@ -24,17 +24,17 @@ def run(number: int = 1, **request: object) -> RunRecord:
 
 
 class Desk:
-    """An allowance under some rules."""
+    """Reservations under some rules."""
 
     def __init__(self, **limits: Limit) -> None:
         self.rules, self.counters = Rules(), MemoryCounters()
         self.now = AT
-        self.allowance = Allowance(self.rules, self.counters, Budgets(tokens=200_000), lambda: self.now)
+        self.reservations = Reservations(self.rules, self.counters, Budgets(tokens=200_000), lambda: self.now)
         for whose, limit in limits.items():
             self.rules.set({"ann": ANN, "each": EACH_USER, "all": Whose(Scope.ALL)}[whose], [limit])
 
     async def used(self) -> list[float]:
-        return [each.used for each in await self.allowance.states(Principal("acme", "ann"))]
+        return [each.used for each in await self.reservations.states(Principal("acme", "ann"))]
 
 
 def tokens(amount: float, per: Per = Per.HOUR) -> Limit:
@@ -43,44 +43,44 @@ def tokens(amount: float, per: Per = Per.HOUR) -> Limit:
 
 async def test_run_reserves_what_it_may_use_and_gives_back_what_it_did_not() -> None:
     desk = Desk(each=tokens(100_000))
-    record = await desk.allowance.reserve(run())
+    record = await desk.reservations.reserve(run())
     assert record.request.budgets.tokens == 8_000
     assert await desk.used() == [8_000]
     for _ in range(2):  # whoever ends the run again gives nothing back twice
-        await desk.allowance.settle(record, RunStatus.COMPLETED, Usage(prompt_tokens=1_000, completion_tokens=500))
+        await desk.reservations.settle(record, RunStatus.COMPLETED, Usage(prompt_tokens=1_000, completion_tokens=500))
         assert await desk.used() == [1_500]
 
 
 async def test_last_run_gets_what_is_left_and_the_next_is_told_when_it_is_free_again() -> None:
     desk = Desk(each=tokens(9_000))
-    assert (await desk.allowance.reserve(run(1))).request.budgets.tokens == 8_000
-    last = await desk.allowance.reserve(run(2))
+    assert (await desk.reservations.reserve(run(1))).request.budgets.tokens == 8_000
+    last = await desk.reservations.reserve(run(2))
     assert last.request.budgets.tokens == 1_000
     with pytest.raises(LimitReached, match=r"you may use 9000 tokens an hour.*or sooner") as refused:
-        await desk.allowance.reserve(run(3))
+        await desk.reservations.reserve(run(3))
     assert refused.value.retry_after_s == 60.0
     told = refused.value.metadata
     assert (told["free_at"], told["free_in_s"]) == ("2026-01-31T14:00:00+00:00", "2400")
     assert desk.counters.sums == {TOKENS: 9_000}
     desk.now = datetime(2026, 1, 31, 14, 0, tzinfo=UTC)
-    assert (await desk.allowance.reserve(run(4))).request.budgets.tokens == 8_000
+    assert (await desk.reservations.reserve(run(4))).request.budgets.tokens == 8_000
 
 
 async def test_all_limits_hold_and_one_that_refuses_leaves_the_others_as_they_were() -> None:
     desk = Desk(each=tokens(100_000), all=Limit(What.RUNS, 1, Per.DAY))
-    await desk.allowance.reserve(run(1))
+    await desk.reservations.reserve(run(1))
     before = dict(desk.counters.sums)
     with pytest.raises(LimitReached, match="this installation may use 1 runs a day"):
-        await desk.allowance.reserve(run(2))
+        await desk.reservations.reserve(run(2))
     assert desk.counters.sums == before
 
 
 async def test_rule_of_a_user_stands_instead_of_the_one_for_each_and_removing_it_brings_that_back() -> None:
     desk = Desk(each=Limit(What.RUNS, 0, Per.DAY), ann=Limit(What.RUNS, 1, Per.DAY))
-    await desk.allowance.reserve(run(1))
+    await desk.reservations.reserve(run(1))
     desk.rules.set(ANN, [])
     with pytest.raises(LimitReached):
-        await desk.allowance.reserve(run(2))
+        await desk.reservations.reserve(run(2))
 
 
 @pytest.mark.parametrize(
@@ -88,30 +88,30 @@ async def test_rule_of_a_user_stands_instead_of_the_one_for_each_and_removing_it
 )
 async def test_failed_run_is_not_counted(status: RunStatus, used: int) -> None:
     desk = Desk(each=Limit(What.RUNS, 5, Per.MONTH))
-    await desk.allowance.settle(await desk.allowance.reserve(run()), status, Usage())
+    await desk.reservations.settle(await desk.reservations.reserve(run()), status, Usage())
     assert await desk.used() == [used]
 
 
 async def test_only_research_counts_as_research_and_may_reserve_more() -> None:
     desk = Desk(ann=tokens(100_000), all=Limit(What.RESEARCH_RUNS, 1, Per.DAY))
     asked = run(1, mode=RunMode.AGENT)
-    assert (await desk.allowance.reserve(asked)).request.budgets.tokens == 64_000
-    await desk.allowance.reserve(run(2))
+    assert (await desk.reservations.reserve(asked)).request.budgets.tokens == 64_000
+    await desk.reservations.reserve(run(2))
     with pytest.raises(LimitReached, match="research runs"):
-        await desk.allowance.reserve(run(3, mode=RunMode.AGENT))
+        await desk.reservations.reserve(run(3, mode=RunMode.AGENT))
 
 
 async def test_dollars_are_counted_in_millionths_and_bound_the_run() -> None:
     desk = Desk(each=Limit(What.DOLLARS, 0.02, Per.DAY))
-    record = await desk.allowance.reserve(run())
+    record = await desk.reservations.reserve(run())
     assert record.request.budgets.cost_usd == pytest.approx(0.02)
-    await desk.allowance.settle(record, RunStatus.COMPLETED, Usage(cost_usd=0.0123456))
+    await desk.reservations.settle(record, RunStatus.COMPLETED, Usage(cost_usd=0.0123456))
     assert await desk.used() == [pytest.approx(0.012346)]
 
 
 async def test_run_asks_for_no_more_than_its_own_budget() -> None:
     desk = Desk(each=tokens(100_000))
-    assert (await desk.allowance.reserve(run(budgets=Budgets(tokens=700)))).request.budgets.tokens == 700
+    assert (await desk.reservations.reserve(run(budgets=Budgets(tokens=700)))).request.budgets.tokens == 700
     assert await desk.used() == [700]
 
 

@@ -59,7 +59,7 @@ class Counters(Protocol):
         ...
 
 
-class Allowance:
+class Reservations:
     """Reserves for runs what they may use, and gives back what they did not."""
 
     def __init__(self, rules: Rules, counters: Counters, most: Budgets, now: Callable[[], datetime]) -> None:
