@@ -134,10 +134,11 @@ async def run_api(settings: IngestSettings) -> None:
         folders = watched_folders(settings.watched_folders, settings.data_dir / "watched-folders.json")
         surroundings = Surroundings(folders, settings.source_max_files)
         opener = SourceOpener(source_kinds(), Sealer(settings.signing_key()), surroundings)
+        known = KnownFiles(shared.documents)
         syncs = SourceSyncs(
             sources=sources,
             opener=opener,
-            known=KnownFiles(shared.documents),
+            known=known,
             documents=shared.documents,
             uploads=uploads,
             deletion=shared.deletion,
@@ -161,7 +162,7 @@ async def run_api(settings: IngestSettings) -> None:
                 dead_letters=shared.letters,
                 access=shared.access,
                 keys=keys,
-                sources=SourceDesk(sources, shared.documents, shared.catalog, opener, keys, _now, _new_id),
+                sources=SourceDesk(sources, shared.documents, known, shared.catalog, opener, keys, _now, _new_id),
             ),
             ingest_pb2.DESCRIPTOR.services_by_name["IngestService"],
         )

@@ -1,7 +1,6 @@
 """What people do with sources. A source belongs to its collection: who may read that sees it, who may change that changes it."""
 
 import json
-from collections import defaultdict
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -13,9 +12,9 @@ from kit.stores.idempotency import Attempt
 from services.ingest.documents import naming
 from services.ingest.documents.access import not_yours
 from services.ingest.documents.catalog import Catalog
-from services.ingest.documents.models import Document, Status
 from services.ingest.errors import BadSource, CollectionNotFound, NotYours, SourceNotFound
 from services.ingest.ports import DocumentStore, Keys
+from services.ingest.sources.known import KnownFiles
 from services.ingest.sources.models import SourceRecord, SourceReport
 from services.ingest.sources.opening import SourceOpener
 from services.ingest.sources.ports import SourceStore
@@ -23,6 +22,7 @@ from services.ingest.sources.ports import SourceStore
 EVERY_S = 900
 _EVERY_LEAST_S, _EVERY_MOST_S = 60, 7 * 86_400
 _NAME_MAX = 64
+_REJECTED_SHOWN = 200
 _SOURCES_MAX = 1000
 """Of a tenant."""
 
@@ -58,6 +58,7 @@ class SourceDesk:
         self,
         sources: SourceStore,
         documents: DocumentStore,
+        known: KnownFiles,
         catalog: Catalog,
         opener: SourceOpener,
         keys: Keys,
@@ -66,6 +67,7 @@ class SourceDesk:
     ) -> None:
         self._sources = sources
         self._documents = documents
+        self._known = known
         self._catalog = catalog
         self._opener = opener
         self._keys = keys
@@ -125,8 +127,7 @@ class SourceDesk:
 
     async def get(self, caller: Principal, source_id: str) -> SourceReport:
         """Raises SourceNotFound."""
-        record = await self._found(caller, source_id)
-        return (await self._reports(caller.tenant_id, [record]))[0]
+        return await self._whole_report(await self._found(caller, source_id))
 
     async def all_of(self, caller: Principal, collection_id: str = "") -> list[SourceReport]:
         """The sources of the collections that the caller may read, or of one, by name."""
@@ -140,7 +141,7 @@ class SourceDesk:
             if may_read[record.collection_id]:
                 found.append(record)
         found.sort(key=lambda record: (record.collection_id, record.name, record.source_id))
-        return await self._reports(caller.tenant_id, found)
+        return [await self._report(record) for record in found]
 
     async def update(self, caller: Principal, source_id: str, change: SourceChange) -> SourceReport:
         """Raises SourceNotFound, NotYours, BadSource."""
@@ -183,7 +184,7 @@ class SourceDesk:
         record = await self._sources.change(caller.tenant_id, source_id, change)
         if record is None:
             raise _not_found(source_id)
-        return (await self._reports(caller.tenant_id, [record]))[0]
+        return await self._whole_report(record)
 
     async def _found(self, caller: Principal, source_id: str) -> SourceRecord:
         if naming.is_document_id(source_id):  # the same alphabet: anything else must not reach a key
@@ -209,23 +210,20 @@ class SourceDesk:
             return False
         return True
 
-    async def _reports(self, tenant_id: str, records: list[SourceRecord]) -> list[SourceReport]:
-        """With what the records of documents say. All of the tenant's are read."""
-        by_source: dict[str, list[Document]] = defaultdict(list)
-        wanted = {record.source_id for record in records}
-        if wanted:
-            async for stored in self._documents.all_of(tenant_id):
-                origin = stored.document.origin
-                if origin and origin.source_id in wanted and stored.document.status is not Status.DELETED:
-                    by_source[origin.source_id].append(stored.document)
-        return [_report(record, by_source[record.source_id]) for record in records]
+    async def _report(self, record: SourceRecord) -> SourceReport:
+        """With what the records of its documents say."""
+        files = (await self._known.of(record.place)).values()
+        pending, rejected = sum(file.is_pending for file in files), sum(file.is_rejected for file in files)
+        return SourceReport(record, len(files), pending, rejected)
 
-
-def _report(record: SourceRecord, documents: list[Document]) -> SourceReport:
-    pending = sum(document.pending is not None for document in documents)
-    rejected = [document for document in documents if document.error and document.pending is None]
-    rejected.sort(key=lambda document: document.name)
-    return SourceReport(record, len(documents), pending, tuple(rejected))
+    async def _whole_report(self, record: SourceRecord) -> SourceReport:
+        """With the documents that could not be read."""
+        report = await self._report(record)
+        known = sorted((await self._known.of(record.place)).items())
+        ids = [file.document_id for _, file in known if file.is_rejected][:_REJECTED_SHOWN]
+        found = [await self._documents.get(record.tenant_id, document_id) for document_id in ids]
+        rejected = [stored.document for stored in found if stored and stored.document.error and stored.document.origin]
+        return replace(report, rejected=tuple(rejected))
 
 
 def _checked_name(raw: str) -> str:

@@ -18,7 +18,6 @@ _STATE = {
     SourceState.FAILED: ingest_pb2.SOURCE_STATE_FAILED,
     SourceState.REMOVING: ingest_pb2.SOURCE_STATE_REMOVING,
 }
-_REJECTED_SHOWN = 200
 _ESTIMATED_FROM = 10
 """Files that have to be done before their pace says something."""
 
@@ -94,7 +93,7 @@ def source_message(report: SourceReport, *, in_list: bool = False) -> ingest_pb2
         next_sync_at=_timestamp(sync.next_at) if is_waiting and sync.next_at else None,
         file_count=report.file_count,
         pending_count=report.pending_count,
-        failing_count=sync.failing_count + len(report.rejected),
+        failing_count=sync.failing_count + report.rejected_count,
         failing=[] if in_list else _failing(report),
     )
 
@@ -105,7 +104,7 @@ def _failing(report: SourceReport) -> list[ingest_pb2.FailingFile]:
         ingest_pb2.FailingFile(path=file.key, reason=file.reason, message=file.message)
         for file in report.record.sync.failing
     ]
-    for document in report.rejected[:_REJECTED_SHOWN]:
+    for document in report.rejected:
         assert document.origin is not None
         assert document.error is not None
         found.append(

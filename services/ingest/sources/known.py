@@ -16,6 +16,8 @@ class KnownFile:
     document_id: str
     version: str
     sha256: str
+    is_pending: bool
+    """Whether it is being indexed."""
     is_rejected: bool
     """Whether it could not be read."""
 
@@ -55,5 +57,6 @@ class KnownFiles:
 
 
 def _known(document: Document, origin: Origin) -> KnownFile:
-    is_rejected = document.error is not None and document.pending is None
-    return KnownFile(document.document_id, origin.version, document.content.sha256, is_rejected)
+    is_pending = document.pending is not None
+    is_rejected = document.error is not None and not is_pending
+    return KnownFile(document.document_id, origin.version, document.content.sha256, is_pending, is_rejected)

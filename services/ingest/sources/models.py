@@ -156,5 +156,7 @@ class SourceReport:
     """Documents from it."""
     pending_count: int = 0
     """Those that are being indexed."""
-    rejected: Sequence[Document] = ()
+    rejected_count: int = 0
     """Those that could not be read."""
+    rejected: Sequence[Document] = ()
+    """Some of them, where one source was asked for."""
