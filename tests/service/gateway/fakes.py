@@ -369,6 +369,8 @@ class FakeMemory(memory_pb2_grpc.MemoryServiceServicer):
         self.failure: GroundworkError | None = None
         """Of each thread that is to be made."""
         self.gone = {"ffffffffffff"}
+        self.question = "How long?"
+        """What the thread's user said."""
 
     async def ForgetAnswer(self, request: Any, context: Any) -> memory_pb2.ForgetAnswerResponse:
         return memory_pb2.ForgetAnswerResponse()
@@ -397,7 +399,9 @@ class FakeMemory(memory_pb2_grpc.MemoryServiceServicer):
         return memory_pb2.DeleteThreadResponse()
 
     async def GetHistory(self, request: Any, context: Any) -> memory_pb2.GetHistoryResponse:
-        message = memory_pb2.Message(message_id="m1", role=memory_pb2.ROLE_USER, text="How long?", run_id=RUN_ID, at=AT)
+        message = memory_pb2.Message(
+            message_id="m1", role=memory_pb2.ROLE_USER, text=self.question, run_id=RUN_ID, at=AT
+        )
         judged = {"method": "extractive", "answer_confidence": 0.5, "answer_status": "uncertain"}
         answer = memory_pb2.Message(message_id="m2", role=memory_pb2.ROLE_ASSISTANT, text="A day.", at=AT, **judged)
         answer.support_status = "of a newer version"

@@ -39,6 +39,7 @@ export function useDocuments(): Feed {
 
 /** Takes a document that an answer told of, if nothing newer is known. */
 export function putDocument(document: Document): void {
+  snapshot?.add(document.id); // it may be newer than the states that are still coming
   put(document);
   tell();
 }
