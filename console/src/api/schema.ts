@@ -847,7 +847,7 @@ export interface paths {
         put?: never;
         /**
          * Forget
-         * @description Forgets some facts, those that hold some words, those of a thread, or everything. Harmless when repeated.
+         * @description Forgets single facts, all facts with given words, all facts of a thread, or everything. Harmless when repeated.
          */
         post: operations["forget_v1_memory_forget_post"];
         delete?: never;
@@ -1217,7 +1217,7 @@ export interface paths {
         put?: never;
         /**
          * Run Source
-         * @description Has a sync begin now. It also tries files again that could not be read. A source that has no files any more keeps its
+         * @description Starts a sync now. It also tries files again that could not be read. A source that has no files any more keeps its
          *     documents until this says `accept_empty`.
          */
         post: operations["run_source_v1_sources__source_id__run_post"];
@@ -1604,7 +1604,7 @@ export interface components {
         AnsweredInput: {
             /**
              * Expires At
-             * @description After it nobody could have answered any more.
+             * @description The last moment at which somebody could answer.
              */
             expires_at: string | null;
             /**

@@ -125,7 +125,7 @@ async def search_memory(query: MemoryQuery, services: Services) -> MemoryHits:
 
 @router.post("/forget", responses=problems(413, 415))
 async def forget(what: MemoryForgetting, services: Services) -> MemoryForgotten:
-    """Forgets some facts, those that hold some words, those of a thread, or everything. Harmless when repeated."""
+    """Forgets single facts, all facts with given words, all facts of a thread, or everything. Harmless when repeated."""
     if what.everything:
         return MemoryForgotten(forgotten=await _forget(services, pb.ForgetFactsRequest(all=True)))
     if what.thread_id:

@@ -345,7 +345,7 @@ class AnsweredInput(BaseModel):
     question: str = Field(description="What was asked.")
     state: InputState | None = Field(description="What came of it.")
     text: str = Field(description="The answer.")
-    expires_at: Moment | None = Field(description="After it nobody could have answered any more.")
+    expires_at: Moment | None = Field(description="The last moment at which somebody could answer.")
 
 
 class Run(BaseModel):

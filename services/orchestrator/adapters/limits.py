@@ -3,6 +3,7 @@ what is sent to a subject (NATS, ADR-49), so that all orchestrators count as one
 
 import base64
 import json
+import secrets
 from collections.abc import Sequence
 from typing import Any
 
@@ -43,9 +44,10 @@ class JetStreamCounters:
         await nats.ensure_stream(config)
         return cls(nats)
 
-    async def add(self, counter: Counter, amount: int, once: str) -> int:
+    async def add(self, counter: Counter, amount: int, once: str = "") -> int:
         subject = _subject(counter)
-        headers = {_INCREMENT: f"{amount:+d}", api.Header.MSG_ID.value: f"{once}.{subject}"}
+        # An id in any case: what is sent again for want of an answer must not count twice.
+        headers = {_INCREMENT: f"{amount:+d}", api.Header.MSG_ID.value: f"{once or secrets.token_hex(8)}.{subject}"}
 
         async def send(timeout_s: float) -> str | None:
             # Copied: the client adds to the headers that it is given.

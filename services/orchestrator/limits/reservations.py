@@ -50,8 +50,8 @@ class LimitState:
 class Counters(Protocol):
     """Counts across all orchestrators. Both raise Unavailable."""
 
-    async def add(self, counter: Counter, amount: int, once: str) -> int:
-        """Adds `amount`, which may be negative, once for each `once`. Returns the sum after it."""
+    async def add(self, counter: Counter, amount: int, once: str = "") -> int:
+        """Adds `amount`, which may be negative. A second call with the same `once` adds nothing. Returns the sum after it."""
         ...
 
     async def value(self, counter: Counter) -> int:
@@ -75,11 +75,11 @@ class Reservations:
         wanted = {each: _wanted(each.limit, record, self._most) for each in self._rules.of(record.principal)}
         asked = [(each, amount) for each, amount in wanted.items() if amount]
         answers = await asyncio.gather(
-            *(self._take(record, each, amount, now) for each, amount in asked), return_exceptions=True
+            *(self._take(each, amount, now) for each, amount in asked), return_exceptions=True
         )
         taken = [each for each in answers if isinstance(each, Reserved)]
         if failed := [each for each in answers if isinstance(each, BaseException)]:
-            await self._give_back(record, taken)
+            await self.give_back(replace(record, reserved=taken))
             raise failed[0]
         return replace(
             record, request=replace(request, budgets=_bounded(request.budgets, taken)), reserved=tuple(taken)
@@ -90,11 +90,13 @@ class Reservations:
         if usage is not None:
             used = {What.TOKENS: usage.prompt_tokens + usage.completion_tokens, What.DOLLARS: usage.cost_usd}
             left = [(each, _left_of(each, used, status)) for each in record.reserved]
-            await self._add(record, "settle", [(each, amount) for each, amount in left if amount])
+            await self._add(
+                record, [(each, amount) for each, amount in left if amount], once=f"{record.key.run_id}.settle"
+            )
 
     async def give_back(self, record: RunRecord) -> None:
-        """Gives back all that was reserved for a run that did not begin. Harmless when repeated. Raises Unavailable."""
-        await self._give_back(record, record.reserved)
+        """Gives back all that was reserved for a run that did not begin. Raises Unavailable."""
+        await self._add(record, [(each, -each.amount) for each in record.reserved])
 
     async def states(self, principal: Principal) -> Sequence[LimitState]:
         """The limits that hold for a caller. Raises Unavailable."""
@@ -105,30 +107,22 @@ class Reservations:
             for each, value in zip(found, values, strict=True)
         ]
 
-    async def _take(self, record: RunRecord, applied: Applied, amount: int, now: datetime) -> Reserved:
-        """Raises LimitReached."""
+    async def _take(self, applied: Applied, amount: int, now: datetime) -> Reserved:
+        """Counts at each try: a refused request that comes again with its key has the same run id. Raises LimitReached."""
         counter, what = _counter(applied, now), applied.limit.what
         limit = _units(applied.limit)
-        total = await self._counters.add(counter, amount, f"{record.key.run_id}.reserve")
+        total = await self._counters.add(counter, amount)
         granted = amount - max(0, total - limit)
         if granted >= min(amount, _LEAST.get(what, 1)):
             reserved = Reserved(counter.whose.scope.value, what.value, counter.window, granted)
             if granted < amount:
-                await self._counters.add(counter, granted - amount, f"{record.key.run_id}.bounded")
+                await self._counters.add(counter, granted - amount)
             return reserved
-        await self._counters.add(counter, -amount, f"{record.key.run_id}.refused")
+        await self._counters.add(counter, -amount)
         raise _reached(applied, now)
 
-    async def _give_back(self, record: RunRecord, reserved: Sequence[Reserved]) -> None:
-        await self._add(record, "return", [(each, -each.amount) for each in reserved])
-
-    async def _add(self, record: RunRecord, why: str, amounts: Sequence[tuple[Reserved, int]]) -> None:
-        await asyncio.gather(
-            *(
-                self._counters.add(_counter_of(record, each), amount, f"{record.key.run_id}.{why}")
-                for each, amount in amounts
-            )
-        )
+    async def _add(self, record: RunRecord, amounts: Sequence[tuple[Reserved, int]], once: str = "") -> None:
+        await asyncio.gather(*(self._counters.add(_counter_of(record, each), amount, once) for each, amount in amounts))
 
 
 def _wanted(limit: Limit, record: RunRecord, most: Budgets) -> int:

@@ -41,6 +41,21 @@ async def test_orchestrators_give_away_together_exactly_what_there_is(start_orch
     assert sum(each is not None for each in answers) == 25
 
 
+async def test_refused_request_is_refused_again_with_its_idempotency_key(start_orchestrator: StartOrchestrator) -> None:
+    orchestrator = await start_orchestrator()
+    await orchestrator.rules.set(EACH_USER, [Limit(What.RUNS, 1, Per.MONTH)])
+    _, events = await orchestrator.runs.start(ANN, QUESTION)
+    await collect(events)
+    for _ in range(2):
+        with pytest.raises(LimitReached):
+            await orchestrator.runs.start(ANN, QUESTION, "the-same-key")
+    await orchestrator.rules.set(EACH_USER, [Limit(What.RUNS, 2, Per.MONTH)])
+    _, events = await orchestrator.runs.start(ANN, QUESTION, "the-same-key")
+    await collect(events)
+    (state,) = await orchestrator.reservations.states(ANN)
+    assert state.used == 2
+
+
 async def test_run_gives_back_what_it_did_not_use_also_when_another_orchestrator_ends_it(
     start_orchestrator: StartOrchestrator,
 ) -> None:

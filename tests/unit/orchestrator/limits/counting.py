@@ -16,8 +16,8 @@ class MemoryCounters:
         self.sums: dict[Counter, int] = {}
         self._added: set[tuple[Counter, str]] = set()
 
-    async def add(self, counter: Counter, amount: int, once: str) -> int:
-        if (counter, once) not in self._added:
+    async def add(self, counter: Counter, amount: int, once: str = "") -> int:
+        if not once or (counter, once) not in self._added:
             self._added.add((counter, once))
             self.sums[counter] = self.sums.get(counter, 0) + amount
         return self.sums.get(counter, 0)

@@ -66,6 +66,15 @@ async def test_last_run_gets_what_is_left_and_the_next_is_told_when_it_is_free_a
     assert (await desk.reservations.reserve(run(4))).request.budgets.tokens == 8_000
 
 
+async def test_request_that_was_refused_is_refused_again_under_the_same_run_id() -> None:
+    desk = Desk(each=Limit(What.RUNS, 1, Per.DAY))
+    await desk.reservations.reserve(run(1))
+    for _ in range(3):
+        with pytest.raises(LimitReached):
+            await desk.reservations.reserve(run(2))
+    assert await desk.used() == [1]
+
+
 async def test_all_limits_hold_and_one_that_refuses_leaves_the_others_as_they_were() -> None:
     desk = Desk(each=tokens(100_000), all=Limit(What.RUNS, 1, Per.DAY))
     await desk.reservations.reserve(run(1))
