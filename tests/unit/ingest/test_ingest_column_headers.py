@@ -105,3 +105,53 @@ def test_marks_of_a_file_decide_then_the_shape(tmp_path: Path, data: bytes, name
     path = tmp_path / name
     path.write_bytes(data)
     assert [block.text for block in parse(path, detect_media_type(io.BytesIO(data), name), name).blocks] == expected
+
+
+CREW = (("Name", "Department", "Phone"), ("Ines Varg", "Stores", "221"), ("Tomo Lind", "Yard", "310"))
+CREW_TEXT = ["Name: Ines Varg; Department: Stores; Phone: 221", "Name: Tomo Lind; Department: Yard; Phone: 310"]
+PRICES = (("Part", "Price"), ("Valve", "12.5"), ("Pump", "88"))
+PRICES_TEXT = ["Part: Valve; Price: 12.5", "Part: Pump; Price: 88"]
+SIGNED = (("Prepared by", "Orla Finch"), ("Date", "2026-05-04"))
+SIGNED_TEXT = ["Prepared by: Orla Finch", "Date: 2026-05-04"]
+GAP = ((),)
+UNKNOWN_APART = (*CREW, *GAP, ("Tide gauge", "Osk pier"))
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        ((*CREW, *GAP, *SIGNED), [*CREW_TEXT, *SIGNED_TEXT]),
+        ((*CREW, *SIGNED), [*CREW_TEXT, *SIGNED_TEXT]),
+        ((*PRICES, *GAP, *SIGNED), [*PRICES_TEXT, *SIGNED_TEXT]),
+        ((*PRICES, *SIGNED), [*PRICES_TEXT, *SIGNED_TEXT]),
+        (UNKNOWN_APART, [*CREW_TEXT, "Tide gauge: Osk pier"]),
+        ((*CREW, ("Tide gauge", "Osk pier"), *SIGNED), [*CREW_TEXT, "Tide gauge: Osk pier", *SIGNED_TEXT]),
+        ((*CREW, ("Signed:", "Orla Finch")), [*CREW_TEXT, "Signed: Orla Finch"]),
+        (
+            (*CREW, *GAP, (*SIGNED[0], *SIGNED[1]), ("Approved by", "Piet Moor", "Place", "Osk")),
+            [*CREW_TEXT, "Prepared by: Orla Finch; Date: 2026-05-04", "Approved by: Piet Moor; Place: Osk"],
+        ),
+        ((*CREW, *GAP, ("Piet Moor", "Yard")), [*CREW_TEXT, "Name: Piet Moor; Department: Yard"]),
+        ((*PRICES, ("Total", "100.5")), [*PRICES_TEXT, "Part: Total; Price: 100.5"]),
+        ((*CREW, *GAP, ("Rhea Moor", "Office", "118")), [*CREW_TEXT, "Name: Rhea Moor; Department: Office; Phone: 118"]),
+    ],
+    ids=[
+        "apart", "close", "apart, two columns", "close, two columns", "unknown label apart", "unknown label above known ones",
+        "colon", "two labels a row", "record without its last cell", "total", "records below a gap",
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("name", ["a.xlsx", "a.csv", "a.docx"])
+def test_a_form_below_a_table_has_no_names_of_columns(
+    tmp_path: Path, rows: tuple[tuple[str, ...], ...], expected: list[str], name: str
+) -> None:
+    if name == "a.xlsx":
+        data = _xlsx_table(rows)
+    elif name == "a.csv":
+        data = "\n".join(",".join(row) for row in rows).encode()
+    else:
+        data = _docx_table([row for row in rows if row])
+        if rows == UNKNOWN_APART:  # a table of a text has no gaps
+            return
+    path = tmp_path / name
+    path.write_bytes(data)
+    assert [block.text for block in parse(path, detect_media_type(io.BytesIO(data), name), name).blocks] == expected

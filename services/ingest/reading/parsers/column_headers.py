@@ -15,6 +15,8 @@ _LONG_NAME = 40
 _MUCH_LONGER = 3
 """Times that the usual cell is longer than the name of its column."""
 _MIN_LABELS, _LABEL_SHARE = 2, 0.34
+_MOST_WORDS = 5
+"""Of a label."""
 _LABELS = frozenset(
     re.findall(
         r"\S+",
@@ -41,6 +43,7 @@ _LABELS = frozenset(
     lieferung menge mieter preis projekt rechnung stadt straße stelle termin thema titel typ unterschrift verletzte
     vorname wohnort zeit zeuge ziel zweck ville pays prénom téléphone montant prix objet lieu durée poids taille auteur
     éditeur ciudad país precio cliente lugar motivo cantidad autor peso città paese prezzo luogo naam plaats adres
+    by durch par por von
     bedrag prijs imię nazwisko miasto kwota cena klient miejsce nome cidade preço local
         """,
     )
@@ -110,7 +113,7 @@ def header_score(rows: Sequence[Sequence[str]]) -> float:
 def _holds_pairs(rows: Sequence[Sequence[str]], width: int) -> bool:
     """Whether every second column holds labels, as forms with two labels in a row have it."""
     labels = [cell for row in rows for cell in row[::2] if cell]
-    return width > 2 and width % 2 == 0 and all(cell.endswith(":") or _is_label(cell) for cell in labels)
+    return width > 2 and width % 2 == 0 and all(map(is_label, labels))
 
 
 def _are_numbered(row: Sequence[str]) -> bool:
@@ -155,7 +158,7 @@ def _score_of_labels(cells: Sequence[str]) -> float:
     body = cells[1:]
     if len(set(body)) < len(body):
         return 3.0
-    labels = sum(1 for cell in body if not is_value(cell) and _is_label(cell))
+    labels = sum(1 for cell in body if not is_value(cell) and is_label(cell))
     score = 0.0
     if labels and labels >= _LABEL_SHARE * len(body):
         score -= 2.0 + 2.0 * labels / len(body)
@@ -192,11 +195,13 @@ def _names_something(cell: str) -> bool:
     return bool(words) and (words[-1] in _NAMES or words[0] in _NAMES or words[-1].rstrip("s") in _NAMES)
 
 
-def _is_label(cell: str) -> bool:
+def is_label(cell: str) -> bool:
+    """Whether a cell is called as what a form asks for is, or ends with a colon."""
     words = _words(cell)
-    return 0 < len(words) <= 5 and any(
+    is_known = 0 < len(words) <= _MOST_WORDS and any(
         word in _LABELS or word.removesuffix("s") in _LABELS for word in (words[0], words[-1])
     )
+    return is_known or cell.endswith(":")
 
 
 def _words(cell: str) -> list[str]:

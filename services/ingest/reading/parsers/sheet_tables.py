@@ -4,12 +4,13 @@ Rows become blocks with column names; a line that is alone in its row becomes te
 
 import bisect
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from services.ingest.reading.models import Block, BlockKind
 from services.ingest.reading.parsers.column_headers import ROWS_LOOKED_AT, header_score
+from services.ingest.reading.parsers.forms import form_rows_below, is_form_below, label_pairs
 from services.ingest.reading.parsers.table_values import can_name_columns, column_name, is_value, with_joined_signs
 from services.ingest.reading.parsers.tables import MAX_COLUMN_NAME_CHARS, labelled_cells
 from services.ingest.reading.parsers.tabular import ColumnNames, may_repeat
@@ -46,12 +47,15 @@ class _Header:
     rows: Sequence[tuple[int, Row]]
     numeric: dict[int, bool] = field(default_factory=dict)
     """Columns, with whether all that stands in them so far are numbers."""
+    records: list[Row] = field(default_factory=list)
+    """The first rows below."""
 
     def covers(self, columns: range) -> bool:
         return self.columns.start <= columns.start and columns.stop <= self.columns.stop
 
-    def note_numbers(self, rows: Sequence[tuple[int, Row]]) -> None:
-        """Remembers which columns hold numbers."""
+    def note_records(self, rows: Sequence[tuple[int, Row]]) -> None:
+        """Remembers what records look like, and which columns hold numbers."""
+        self.records.extend(row for _, row in rows[: ROWS_LOOKED_AT - len(self.records)])
         for _, row in rows:
             for column, cell in row.items():
                 self.numeric[column] = self.numeric.get(column, True) and is_value(cell)
@@ -60,6 +64,13 @@ class _Header:
         """Whether rows further down can be of the same table: what stands in the columns of numbers are mostly numbers."""
         cells = [cell for _, row in rows for column, cell in row.items() if self.numeric.get(column)]
         return 2 * sum(map(is_value, cells)) >= len(cells)
+
+    def has_form_below(self, table: _Region) -> bool:
+        """Whether rows further down are a form of labels and values."""
+        records = [row for _, row in self.rows[-1:]] + self.records
+        return is_form_below(
+            _leading((row for _, row in table.rows), table.left), _leading(records, self.columns.start)
+        )
 
     def unsaid(self) -> Iterator[Block]:
         """The names that no row below has repeated."""
@@ -70,7 +81,8 @@ def sheet_blocks(rows: Mapping[int, Row], spans: Spans, marks: Marks = MappingPr
     """Blocks of one sheet. `rows` holds those with text, by their number from 0 and in order; `marks` what the file says of those
     that it marks as a header, or as none."""
     header: _Header | None = None
-    regions = [(captions, table) for captions, table in map(_split_captions, _regions(rows)) if captions or table.rows]
+    parted = (part for region in map(_split_captions, _regions(rows)) for part in _split_form(*region, spans, marks))
+    regions = [(captions, table) for captions, table in parted if captions or table.rows]
     for at, (captions, found) in enumerate(regions):
         yield from (Block(BlockKind.TEXT, text) for text in captions)
         if not found.rows:
@@ -83,11 +95,11 @@ def sheet_blocks(rows: Mapping[int, Row], spans: Spans, marks: Marks = MappingPr
         if count:
             yield from header.unsaid() if header else ()
             header = _Header(ColumnNames(_names(table.rows[:count], columns, spans)), columns, table.rows[:count])
-        elif header and not (header.covers(columns) and header.fits(table.rows)):
+        elif header and (not (header.covers(columns) and header.fits(table.rows)) or header.has_form_below(table)):
             yield from header.unsaid()
             header = None
         if header:
-            header.note_numbers(table.rows[count:])
+            header.note_records(table.rows[count:])
         yield from _blocks(table.rows[count:], len(columns), header.names if header else None)
     yield from header.unsaid() if header else ()
 
@@ -147,6 +159,29 @@ def _split_captions(region: _Region) -> tuple[list[str], _Region]:
     first = next((i for i, (_, row) in enumerate(region.rows) if len(row) > 1), len(region.rows))
     captions = [cell for _, row in region.rows[:first] for cell in row.values()]
     return captions, _Region(region.left, region.rows[first:])
+
+
+def _split_form(
+    captions: list[str], region: _Region, spans: Spans, marks: Marks
+) -> Iterator[tuple[list[str], _Region]]:
+    """A table, and apart from it the form of labels and values that stands below it without an empty row between them."""
+    rows = region.rows
+    below = form_rows_below(_leading((row for _, row in rows), region.left))
+    table = _Region(region.left, rows[: len(rows) - below])
+    if below and _header_rows(table, spans, marks):
+        yield captions, table
+        yield [], _Region(region.left, rows[len(rows) - below :])
+    else:
+        yield captions, region
+
+
+def _leading(rows: Iterable[Row], left: int) -> list[list[str]]:
+    """The first two columns of each row, and the other cells with text: a row may reach over thousands of columns."""
+    firsts = range(left, left + 2)
+    return [
+        [row.get(left, ""), row.get(left + 1, ""), *(cell for column, cell in row.items() if column not in firsts)]
+        for row in rows
+    ]
 
 
 def _with_joined_signs(table: _Region) -> _Region:
@@ -236,4 +271,8 @@ def _blocks(rows: Sequence[tuple[int, Row]], width: int, names: ColumnNames | No
             cells = list(row.values())
             labels = len(cells[0]) <= MAX_COLUMN_NAME_CHARS and not is_value(cells[0])
             text = "; ".join(labelled_cells(cells) if labels else cells)
-            yield Block(BlockKind.ROW, text, label=(text if labels and len(cells) == 2 else cells[0])[:120])
+            yield Block(
+                BlockKind.ROW,
+                text,
+                label=(text if labels and (len(cells) == 2 or label_pairs(cells)) else cells[0])[:120],
+            )

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from services.ingest.reading.models import Block, BlockKind
 from services.ingest.reading.parsers.column_headers import ROWS_LOOKED_AT, names_columns, unsaid_names
+from services.ingest.reading.parsers.forms import form_rows_below, label_pairs
 from services.ingest.reading.parsers.table_values import (
     can_name_columns,
     column_name,
@@ -29,9 +30,12 @@ def table_rows(rows: Sequence[Sequence[str]], *, header_rows: int | None = None,
     captions = sum(1 for _ in itertools.takewhile(_is_caption, rows))
     yield from (Block(BlockKind.TABLE, row[0], label=row[0][:120]) for row in rows[:captions])
     rows = rows[captions:]
-    count = _header_rows(rows, header_rows and max(0, header_rows - captions), marks)
+    below = form_rows_below([_without_spans(row) for row in rows])
+    count = _header_rows(rows[: len(rows) - below], header_rows and max(0, header_rows - captions), marks)
+    below = below if count else 0
     header = [name[:MAX_COLUMN_NAME_CHARS] for name in merged_header([spread(row) for row in rows[:count]])]
-    body = [["" if cell == SPANNED else cell for cell in row] for row in rows[count:]]
+    body = [_without_spans(row) for row in rows[count : len(rows) - below]]
+    form = [_without_spans(row) for row in rows[len(rows) - below :]]
     said = {i: header[i] for row in body for i, cell in enumerate(row) if cell and i < len(header) and header[i]}
     named = [{i: cell for i, cell in enumerate(row) if cell and cell != SPANNED} for row in rows[:count]]
     if unsaid := "; ".join(unsaid_names(named, said)):
@@ -42,15 +46,25 @@ def table_rows(rows: Sequence[Sequence[str]], *, header_rows: int | None = None,
             for i, cell in enumerate(row)
             if cell
         ]
-        cells = cells if header else labelled_cells(cells)
-        yield Block(BlockKind.TABLE, "; ".join(cells), label=cells[0][:120])
+        yield _row_block(cells if header else labelled_cells(cells))
+    yield from (_row_block(labelled_cells(list(filter(None, row)))) for row in form)
+
+
+def _row_block(cells: Sequence[str]) -> Block:
+    return Block(BlockKind.TABLE, "; ".join(cells), label=cells[0][:120])
+
+
+def _without_spans(row: Sequence[str]) -> list[str]:
+    return ["" if cell == SPANNED else cell for cell in row]
 
 
 def labelled_cells(cells: Sequence[str]) -> list[str]:
     """The cells of a row without names of columns, labels with what stands behind them: two cells are a label and a value, of more
-    those that end with a colon are labels."""
+    those that end with a colon are labels, and every second where all of these are known as labels."""
     if len(cells) == 2 and len(cells[0]) <= MAX_COLUMN_NAME_CHARS:
         return [f"{cells[0].rstrip(' :')}: {cells[1]}"]
+    if pairs := label_pairs(cells):
+        return [f"{label.rstrip(' :')}: {value}" for label, value in pairs]
     joined: list[str] = []
     for cell in cells:
         if joined and joined[-1].endswith(":"):

@@ -10,6 +10,7 @@ from types import MappingProxyType
 from services.ingest.reading.decoding import decode
 from services.ingest.reading.models import Block, BlockKind, ParsedDocument
 from services.ingest.reading.parsers.column_headers import ROWS_LOOKED_AT, header_score, unsaid_names
+from services.ingest.reading.parsers.forms import form_rows_apart
 from services.ingest.reading.parsers.plain import encoding_warnings
 from services.ingest.reading.parsers.table_values import can_name_columns, is_value
 from services.ingest.reading.parsers.tables import MAX_COLUMN_NAME_CHARS, labelled_cells
@@ -37,16 +38,26 @@ def parse_csv(source: Source, name: str) -> ParsedDocument:
     noted = _DELIMITER_NOTE.match(text)
     delimiter = noted[1] if noted else _delimiter(text, name)
     all_rows = list(_rows(text[noted.end() :] if noted else text, delimiter))
+    while all_rows and not any(all_rows[-1]):
+        all_rows.pop()
     rows = [row for row in all_rows if any(row)]
-    above = max(_lines_above(rows), _lines_before_gap(all_rows))
-    header, body = _split_header(rows[above:])
-    blocks = [Block(BlockKind.TEXT, "; ".join(labelled_cells(list(filter(None, row))))) for row in rows[:above]]
+    below = form_rows_apart(all_rows)
+    table = rows[: len(rows) - below]
+    above = max(_lines_above(table), _lines_before_gap(all_rows[: len(all_rows) - below]))
+    header, body = _split_header(table[above:])
+    blocks = [_unnamed(row, BlockKind.TEXT) for row in rows[:above]]
     if header:
         blocks += row_blocks(header, body)
+        blocks += (_unnamed(row, BlockKind.ROW) for row in rows[len(table) :])
     else:
-        blocks += headless_blocks(body)
+        blocks += headless_blocks(body := rows[above:])
     warnings = encoding_warnings(decoded) + _ragged(max((len(row) for row in body[:1000]), default=0), body)
     return ParsedDocument(title_from(name), tuple(blocks), warnings=warnings)
+
+
+def _unnamed(row: Sequence[str], kind: BlockKind) -> Block:
+    """A row that is not under the names of the columns."""
+    return Block(kind, "; ".join(labelled_cells(list(filter(None, row)))))
 
 
 def _lines_above(rows: Sequence[Sequence[str]]) -> int:
