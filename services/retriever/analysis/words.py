@@ -40,6 +40,15 @@ _MAX_WORD_CHARS = 64
 """What is longer is noise: base64, addresses."""
 
 
+_WHOLE = MappingProxyType(
+    {"\u0e4d\u0e32": "\u0e33", "\u0ecd\u0eb2": "\u0eb3", "\u0eab\u0e99": "\u0edc", "\u0eab\u0ea1": "\u0edd"}
+)
+"""Letters of Thai and Lao that Unicode's normal form takes apart."""
+_TAKEN_APART = re.compile("|".join(_WHOLE))
+_SHORT = 2
+"""Characters that are in no three of their own."""
+
+
 @dataclass(frozen=True)
 class Words:
     """The words of a text in their order, and what it is found by besides, in no order: phrases are made of words alone."""
@@ -54,10 +63,30 @@ def words_of(text: str, *, of_query: bool = False) -> Words:
     compound in one text and not in another."""
     plain = _normalised(text)
     besides = looked_for(plain) if of_query else spellings_of(plain)
-    if not plain.isascii():
-        runs = _SEGMENTED.findall(plain)
-        besides += [run[start : start + 3] for run in runs for start in range(len(run) - 2)]
+    for run in () if plain.isascii() else _SEGMENTED.findall(plain):
+        besides += [run[start : start + 3] for start in range(len(run) - 2)]
+        besides += [] if of_query else _ends_of_compounds(run)
     return Words(_words(plain), [each for each in besides if len(each) <= _MAX_WORD_CHARS])
+
+
+def _ends_of_compounds(run: str) -> Iterator[str]:
+    """The first and last pair of characters of each longer word, where no letter is cut from its signs: a word of two characters
+    is in no three of them, and is found as a part of another so."""
+    for word in _segments(run):
+        if len(word) > _SHORT and not _is_mark(word[_SHORT]):
+            yield word[:_SHORT]
+        if len(word) > _SHORT and not _is_mark(word[-_SHORT]):
+            yield word[-_SHORT:]
+
+
+def _is_mark(character: str) -> bool:
+    return unicodedata.category(character).startswith("M")
+
+
+def _segments(run: str) -> Iterator[str]:
+    """The words of a run, cut as the dictionary spells them: it does not know the parts that some letters are taken apart into."""
+    for word in segments(_TAKEN_APART.sub(lambda parts: _WHOLE[parts[0]], run)):
+        yield unicodedata.normalize("NFKC", word)
 
 
 def _words(plain: str) -> list[str]:
@@ -82,7 +111,7 @@ def _cut(text: str) -> str:
 
 def _pieces(run: str) -> Iterator[str]:
     if _SEGMENTED.match(run):
-        yield from segments(run)
+        yield from _segments(run)
         return
     for position, character in enumerate(run):
         if len(run) == 1 or _IS_HAN.match(character):

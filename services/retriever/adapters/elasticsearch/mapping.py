@@ -15,7 +15,7 @@ from services.retriever.indexes.scoring import LENGTHS, TEXT, TITLE, kept_terms
 from services.retriever.models import IndexedChunk, WriteKey
 from services.retriever.options import ElasticsearchOptions
 
-FORMAT = 4
+FORMAT = 5
 """Version of this mapping and analysis, part of the index's name. Change it with either: the index is then filled again from the
 dense one, while retrievers of the release before go on with theirs."""
 EXACT = "exact"

@@ -29,9 +29,9 @@ from services.retriever.indexes.scoring import LENGTHS, TEXT, TITLE, kept_terms,
 from services.retriever.indexes.stored_chunk import Candidate, StoredChunk
 from services.retriever.models import IndexBatch, IndexedChunk, LexicalQuery, RevisionKey, SearchScope, WriteKey
 
-_FORMAT = "v7"
+_FORMAT = "v8"
 """Folder of this schema and analysis. Change it with either: the index is then filled again from the dense one."""
-_EARLIER_FORMATS = "v[1-6]*"
+_EARLIER_FORMATS = "v[1-7]*"
 """Folders of formats before, and what was set aside of them."""
 _LOCK = ".tantivy-writer.lock"
 _STORED = "stored"

@@ -9,6 +9,7 @@ import pytest
 from services.retriever.analysis.analyser import Analysis
 from services.retriever.analysis.stems import ANALYSERS, FOLDED
 from services.retriever.analysis.stop_words import STOP_WORDS
+from services.retriever.analysis.words import words_of
 
 
 @dataclass(frozen=True)
@@ -134,11 +135,29 @@ def test_any_text_has_terms_that_an_engine_can_split_at_spaces(analyser: str) ->
         ("タワー", ["タワ", "ワー"]),
         ("계약이", ["계약", "약이"]),
         ("ก", ["ก"]),
-        ("การเงิน", ["การ", "เงิน", "การ", "ารเ", "รเง", "เงิ", "งิน"]),
+        ("การเงิน", ["การ", "เงิน", "การ", "ารเ", "รเง", "เงิ", "งิน", "กา", "าร"]),
     ],
 )
 def test_scripts_without_spaces_are_cut_into_words_and_overlapping_pieces(text: str, terms: list[str]) -> None:
     assert Analysis().terms(text, "") == terms
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("ရေကန်သည် ဆိပ်ကမ်းအနီးတွင် ရှိသည်။", ("ရေ", "ရေကန်", "ဆိပ်ကမ်း")),
+        ("ກະແຈຂອງຕະຫຼາດປາຢູ່ກັບຜູ້ຍາມ ແລະ ນ້ຳຢູ່ໃນໜອງ", ("ປາ", "ຕະຫຼາດ", "ກະແຈ", "ຍາມ", "ນ້ຳ", "ໜອງ", "ຫນອງ")),
+        ("รถบรรทุกจอดอยู่หน้าโกดัง มีจำนวนน้ำมาก", ("รถ", "รถบรรทุก", "โกดัง", "น้ำ", "จำนวน")),
+        ("សោរឃ្លាំងនៅជាមួយអ្នកយាម", ("ឃ្លាំង", "យាម", "សោរ")),
+    ],
+    ids=["Burmese", "Lao", "Thai", "Khmer"],
+)
+@pytest.mark.parametrize("language", ["", "th", "en"])
+def test_a_single_word_finds_a_text_without_spaces(text: str, words: tuple[str, ...], language: str) -> None:
+    terms = set(Analysis().terms(text, language))
+    for word in words:
+        assert any(terms.issuperset(found[:1]) for found in Analysis().query_terms(word, (language,))), word
+    assert words_of("จำนวนน้ำ").in_order == words_of("จำนวน น้ำ").in_order
 
 
 def test_every_language_with_stop_words_has_an_analyser() -> None:

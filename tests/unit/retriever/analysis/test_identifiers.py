@@ -20,13 +20,16 @@ SPELLINGS = [
     ("MAX_RETRY_COUNT", ("max retry count", "maxRetryCount", "max-retry-count", "MaxRetryCount")),
     ("maxRetryCount", ("max retry count", "MAX_RETRY_COUNT")),
     ("node.js", ("NodeJS", "nodejs", "Node.js")),
-    (".NET", (".net", "dot NET")),
+    (".NET", (".net", "dot NET", "dotnet", "DotNet")),
+    ("dotnet", (".NET",)),
+    ("C#", ("csharp", "c#")),
+    ("the file .env", ("dotenv",)),
     ("10.20.30.41:5432", ("10.20.30.41",)),
     ("1,000,000", ("1000000",)),
     ("NO93 8601 1117 947", ("NO9386011117947", "no93-8601-1117-947")),
     ("GB82WEST12345698765432", ("GB82 WEST 1234 5698 7654 32",)),
     ("e-mail", ("email",)),
-    ("notepad++", ("Notepad++", "notepad")),
+    ("notepad++", ("Notepad++", "notepad", "notepadplusplus")),
 ]
 APART = [
     ("C++", "C"),
@@ -65,6 +68,11 @@ def test_spellings_stand_behind_the_words_so_that_phrases_are_found() -> None:
     terms = ANALYSIS.terms("set MAX_RETRY_COUNT to seven", "en")
     (phrase,) = ANALYSIS.quoted_terms('"retry count to seven"', ("en",))
     assert " ".join(phrase) in " ".join(terms)
+
+
+def test_two_plain_words_are_not_looked_for_as_one_besides() -> None:
+    assert not any("amazonas" in term and "regen" in term for term in terms_of("Amazonas-Regenwald"))
+    assert "sonderzugfahrplan" in ANALYSIS.terms("Sonderzug-Fahrplan", "en")
 
 
 def test_a_row_of_numbers_is_no_identifier() -> None:

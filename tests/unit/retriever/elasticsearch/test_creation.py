@@ -20,13 +20,13 @@ class TestCreation:
         paths = [(request.method, request.path) for request in server.requests]
         assert paths == [
             ("GET", "/"),
-            ("GET", "/shop-v4"),
+            ("GET", "/shop-v5"),
             ("PUT", "/_index_template/shop"),
-            ("PUT", "/shop-v4"),
-            ("GET", "/shop-v4"),
+            ("PUT", "/shop-v5"),
+            ("GET", "/shop-v5"),
         ]
         template = server.requests[2].body
-        assert (template["index_patterns"], template["priority"], template["version"]) == (["shop-v4"], 500, 4)
+        assert (template["index_patterns"], template["priority"], template["version"]) == (["shop-v5"], 500, 5)
         assert template["template"]["settings"]["index"] == {
             "number_of_shards": 3,
             "number_of_replicas": 2,
@@ -61,7 +61,7 @@ class TestCreation:
     async def test_another_process_may_create_at_once(self, server: ElasticsearchServer) -> None:
         first = await ElasticsearchIndex.open(ElasticsearchOptions((server.url,)))
         server.failures.append(
-            Failure("GET /groundwork-v4", 404, error_body("index_not_found_exception", "no such index"))
+            Failure("GET /groundwork-v5", 404, error_body("index_not_found_exception", "no such index"))
         )
         second = await ElasticsearchIndex.open(ElasticsearchOptions((server.url,)))
         assert await store(second, KEY, ["solar"]) == 1
@@ -73,12 +73,12 @@ class TestCreation:
         index = await ElasticsearchIndex.open(ElasticsearchOptions((server.url,)))
         assert "groundwork-v1" in server.indexes
         await index.drop_outdated()
-        assert server.indexes == {"groundwork-v4", "groundwork-v10", "other-v1"}
+        assert server.indexes == {"groundwork-v5", "groundwork-v10", "other-v1"}
         await index.drop_outdated()
         await index.close()
 
     async def test_an_index_of_another_format_is_refused(self, server: ElasticsearchServer) -> None:
         await (await ElasticsearchIndex.open(ElasticsearchOptions((server.url,)))).close()
         server.mappings["_meta"] = {"groundwork_format": 0}
-        with pytest.raises(EngineUnsupported, match="has a mapping of format 0 and not 4: remove it"):
+        with pytest.raises(EngineUnsupported, match="has a mapping of format 0 and not 5: remove it"):
             await ElasticsearchIndex.open(ElasticsearchOptions((server.url,)))

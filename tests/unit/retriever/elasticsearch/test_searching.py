@@ -20,7 +20,7 @@ Json = dict[str, Any]
 
 def searched(server: ElasticsearchServer) -> Json:
     """The body of the one search; that of the counts comes before it."""
-    _, sent = server.asked("POST", "/groundwork-v4/_msearch")
+    _, sent = server.asked("POST", "/groundwork-v5/_msearch")
     assert sent.query == {"routing": "local"}
     header, body = sent.body
     assert header == {}
@@ -164,7 +164,7 @@ class TestSearching:
         self, server: ElasticsearchServer, index: ElasticsearchIndex
     ) -> None:
         await index.fetch("local", ["c1"])
-        (sent,) = server.asked("POST", "/groundwork-v4/_mget")
+        (sent,) = server.asked("POST", "/groundwork-v5/_mget")
         assert sent.query == {"routing": "local"}
         assert sent.body == {"ids": [str(point_id("local", "c1"))]}
 

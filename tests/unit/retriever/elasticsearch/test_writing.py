@@ -24,7 +24,7 @@ class TestWriting:
     ) -> None:
         chunk = make_chunk("Solar!", 3, key=KEY, language="de", heading_path=("Sun",), metadata={"date": "1970-01-02"})
         await index.write(write_key(KEY), make_batch([chunk]))
-        (sent,) = server.asked("PUT", "/groundwork-v4/_bulk")
+        (sent,) = server.asked("PUT", "/groundwork-v5/_bulk")
         assert sent.query == {
             "routing": "local",
             "filter_path": "errors,items.*.status,items.*.error",
@@ -120,7 +120,7 @@ class TestWriting:
         assert await index.count(KEY) == 0
         assert await index.commit(write_key(KEY)) == 1
         assert await index.count(KEY) == 1
-        assert [sent.path for sent in server.asked("POST", "/_refresh")] == ["/groundwork-v4/_refresh"]
+        assert [sent.path for sent in server.asked("POST", "/_refresh")] == ["/groundwork-v5/_refresh"]
 
 
 class TestDeleting:
@@ -129,7 +129,7 @@ class TestDeleting:
     ) -> None:
         await index.write(write_key(KEY), make_batch([make_chunk("solar", key=KEY)]))
         await index.delete_document("local", "d1")
-        (sent,) = server.asked("POST", "/groundwork-v4/_delete_by_query")
+        (sent,) = server.asked("POST", "/groundwork-v5/_delete_by_query")
         assert sent.query == {
             "routing": "local",
             "conflicts": "proceed",
