@@ -42,6 +42,9 @@ def research(
     where: Annotated[list[str], typer.Option("--where", help="KEY=VALUE of the metadata; repeatable.")] = [],  # noqa: B006
     date_from: Annotated[str | None, typer.Option("--from", help="Not before this date, as 2024-12-31.")] = None,
     date_to: Annotated[str | None, typer.Option("--to", help="Not after this date.")] = None,
+    tool: Annotated[
+        list[str], typer.Option("--tool", help="A tool that the plan may call besides searching; repeatable.")
+    ] = [],  # noqa: B006
     max_seconds: Annotated[float | None, typer.Option(min=1, help="Seconds that it may take.")] = None,
     max_searches: Annotated[int | None, typer.Option(min=1, max=1000, help="Searches that it may make.")] = None,
     max_cost: Annotated[float | None, typer.Option(min=0, help="Dollars that models may cost.")] = None,
@@ -66,6 +69,7 @@ def research(
             "answer": "report" if report else "short",
             "thread_id": None if thread is None else given(thread, "thread"),
             "filters": filters if any(filters.values()) else None,
+            **({"tools": [given(each, "tool") for each in tool]} if tool else {}),
             **({"verify": verify} if verify else {}),
             "budgets": {name: limit for name, limit in budgets.items() if limit},
         }

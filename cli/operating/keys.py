@@ -30,6 +30,9 @@ def create(
     subject: Annotated[str, typer.Option(help="The user for whom it speaks; yourself if left out.")] = "",
     tenant: Annotated[str, typer.Option(help="The tenant; yours if left out. For operators.")] = "",
     expires: Annotated[str | None, typer.Option(help="In how long: 90d, 12h. Or when: 2027-01-31.")] = None,
+    guard: Annotated[
+        str | None, typer.Option(help="Least of what becomes of unsafe questions asked with it: flag or block.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Make a key, and print it. It is shown only now."""
@@ -42,6 +45,7 @@ def create(
             "subject": subject,
             "tenant_id": tenant,
             "expires_at": _moment(expires),
+            **({"guard": guard} if guard else {}),
         }
         made = await gateway.request("POST", "/v1/keys", json=body)
         _show_text(output, made, f"Key {made['id']} of {made['tenant_id']}/{made['subject']}: {_scopes(made)}.")

@@ -26,9 +26,9 @@ from pydantic import SecretStr
 from kit.access.principal import Principal
 from kit.errors import Unauthenticated
 
-VERSION = 1
-"""Of records. A reader carries fields that it does not know, and takes no key whose version is above its own: the version is raised
-when a field begins to restrict a key."""
+VERSION = 2
+"""Of records: 2 for a key with a guard, 1 for all others. A reader carries fields that it does not know, and takes no key whose
+version is above its own: the version is raised when a field begins to restrict a key."""
 
 _ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _SECRET_BITS, _SECRET_CHARS = 256, 43
@@ -99,13 +99,15 @@ class ApiKey:
     """Of the text before the last rotation; empty when there is none."""
     previous_until: datetime | None = None
     """Until then the text before the last rotation is good too."""
+    guard: str = ""
+    """Least of what becomes of unsafe questions asked with the key: `flag` or `block`; empty means as set."""
     newer_fields: Mapping[str, Any] = field(default_factory=dict, repr=False)
     """What a newer version wrote into the record."""
 
     @property
     def principal(self) -> Principal:
         """Whom the key speaks for."""
-        return Principal(self.tenant_id, self.subject, frozenset(self.scopes))
+        return Principal(self.tenant_id, self.subject, frozenset(self.scopes), guard=self.guard)
 
     def status(self, now: datetime) -> str:
         """`active`, `revoked` or `expired`."""
@@ -133,6 +135,11 @@ class ApiKey:
         )
 
 
+def stricter_guard(*guards: str) -> str:
+    """The strictest of guards, `flag` or `block`; empty where all are."""
+    return max(guards, key=("", "flag", "block").index)
+
+
 def new_key_id() -> str:
     return secrets.token_hex(12)
 
@@ -154,13 +161,24 @@ def new_key(
     created_with: str = "",
     expires_at: datetime | None = None,
     key_id: str = "",
+    guard: str = "",
 ) -> tuple[ApiKey, SecretStr]:
     """A record and its text."""
     key_id = key_id or new_key_id()
     text = new_text(key_id)
     digest = _digest(text.get_secret_value())
     key = ApiKey(
-        key_id, name, tenant_id, subject, scopes, digest, created_at, created_by, created_with, expires_at=expires_at
+        key_id,
+        name,
+        tenant_id,
+        subject,
+        scopes,
+        digest,
+        created_at,
+        created_by,
+        created_with,
+        expires_at=expires_at,
+        guard=guard,
     )
     return key, text
 
@@ -196,7 +214,7 @@ def require_good(key: ApiKey | None, shown: ShownKey, now: datetime) -> ApiKey:
 def encode(key: ApiKey) -> bytes:
     """The record as it is stored, with what a newer version wrote."""
     fields: dict[str, Any] = {
-        "version": VERSION,
+        "version": VERSION if key.guard else 1,
         "id": key.key_id,
         "name": key.name,
         "tenant_id": key.tenant_id,
@@ -211,6 +229,7 @@ def encode(key: ApiKey) -> bytes:
         "rotated_at": _written(key.rotated_at),
         "previous_sha256": key.previous_digest.hex(),
         "previous_until": _written(key.previous_until),
+        **({"guard": key.guard} if key.guard else {}),
     }
     return json.dumps({**key.newer_fields, **fields}).encode()
 
@@ -235,6 +254,7 @@ def decode(value: bytes) -> ApiKey:
         rotated_at=_read_time(fields.pop("rotated_at", None)),
         previous_digest=_read_digest(previous) if (previous := fields.pop("previous_sha256", "")) else b"",
         previous_until=_read_time(fields.pop("previous_until", None)),
+        guard=_word(fields.pop("guard", "")),
         newer_fields=fields,
     )
     _ = key.principal  # a tenant or subject that cannot be one is no caller

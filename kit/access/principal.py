@@ -43,6 +43,8 @@ class Principal:
     subject: str
     scopes: frozenset[str] = frozenset()
     received: ReceivedToken | None = field(default=None, compare=False, repr=False)
+    guard: str = field(default="", compare=False)
+    """Least of what becomes of unsafe questions, by the caller's API key: `flag`, `block`, or empty. The gateway alone knows it."""
 
     def __post_init__(self) -> None:
         for name, value, alphabet in (("tenant", self.tenant_id, _TENANT), ("subject", self.subject, _SUBJECT)):

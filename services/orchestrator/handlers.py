@@ -105,7 +105,7 @@ class OrchestratorServicer(rpc.OrchestratorServiceServicer):
         except GroundworkError as error:  # the run goes on without tools, and says so
             _log.warning("tools_not_listed", reason=error.reason, error=error.message)
             return
-        check_tools(request, {tool.name for tool in offered})
+        check_tools(request, self._runs.modes.named(request.mode), offered)
 
     async def AttachRun(self, request: pb.AttachRunRequest, context: Any) -> AsyncIterator[pb.AttachRunResponse]:
         key = (await self._visible(request.run_id)).key

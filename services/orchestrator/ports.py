@@ -230,6 +230,11 @@ class Library(Protocol):
         Raises Unavailable."""
         ...
 
+    async def around(self, chunk_ids: Sequence[str]) -> Mapping[str, Sequence[Evidence]]:
+        """Of each chunk the one before it and the one after it in its document, without numbers; at most 200 chunks. One that does
+        not exist any more is left out. Raises Unavailable."""
+        ...
+
 
 class Tools(Protocol):
     """The tools service, in the name of the run's principal."""

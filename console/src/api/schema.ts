@@ -1737,6 +1737,11 @@ export interface components {
              */
             expires_at: string | null;
             /**
+             * Guard
+             * @description Least of what becomes of unsafe questions that are asked with it; null means as set.
+             */
+            guard?: ("flag" | "block") | null;
+            /**
              * Id
              * @description Names the key, and is no secret: what stands between the two `_` of its text.
              */
@@ -2368,6 +2373,11 @@ export interface components {
              * @description Groundwork's own: where to look.
              */
             collection_ids?: string[] | null;
+            /**
+             * Guard
+             * @description Groundwork's own. What becomes of a question that gives orders to the model, asks for its secrets or asks for harm: `flag` (the run says so) or `block` (it is refused with `QUESTION_BLOCKED`). Null means the service's setting, which this may only make stricter.
+             */
+            guard?: ("flag" | "block") | null;
             /**
              * Max Completion Tokens
              * @description Tokens of the answer.
@@ -4896,6 +4906,11 @@ export interface components {
              */
             expires_at?: string | null;
             /**
+             * Guard
+             * @description Least of what becomes of unsafe questions that are asked with it, on every route: `flag` or `block`. Null means as your own key has it, else the service's setting. A request may only be stricter.
+             */
+            guard?: ("flag" | "block") | null;
+            /**
              * Name
              * @description For people.
              */
@@ -5890,6 +5905,11 @@ export interface components {
              */
             thread_id?: string | null;
             /**
+             * Tools
+             * @description Tools of GET /v1/tools that the plan may call besides searching; their passages join the evidence. Only such as change nothing. Null and an empty list mean none.
+             */
+            tools?: string[] | null;
+            /**
              * Top K
              * @description Evidence passages wanted; 0 means the service's setting.
              * @default 0
@@ -5954,6 +5974,11 @@ export interface components {
          *     }
          */
         ResponsesRequest: {
+            /**
+             * Guard
+             * @description Groundwork's own. What becomes of a question that gives orders to the model, asks for its secrets or asks for harm: `flag` (the run says so) or `block` (it is refused with `QUESTION_BLOCKED`). Null means the service's setting, which this may only make stricter.
+             */
+            guard?: ("flag" | "block") | null;
             /**
              * Input
              * @description A question, or a conversation whose last message is the user's.
@@ -6859,6 +6884,11 @@ export interface components {
              * @description Until when it is good; null means until it is revoked.
              */
             expires_at: string | null;
+            /**
+             * Guard
+             * @description Least of what becomes of unsafe questions that are asked with it; null means as set.
+             */
+            guard?: ("flag" | "block") | null;
             /**
              * Id
              * @description Names the key, and is no secret: what stands between the two `_` of its text.

@@ -12,7 +12,7 @@ from datetime import datetime
 
 from pydantic import SecretStr
 
-from kit.access.api_keys import ApiKey, new_key, new_text
+from kit.access.api_keys import ApiKey, new_key, new_text, stricter_guard
 from kit.access.principal import ADMIN, OPERATOR, Principal
 from kit.errors import AlreadyExists
 from kit.stores.api_key_store import not_found
@@ -31,7 +31,8 @@ class ApiKeyExists(AlreadyExists):
 
 @dataclass(frozen=True)
 class NewKey:
-    """A key to be made. `tenant_id` empty means that of who makes it, `subject` likewise."""
+    """A key to be made. `tenant_id` empty means that of who makes it, `subject` likewise. A key that is made with a guarded key is
+    guarded as strictly."""
 
     name: str
     subject: str
@@ -39,6 +40,7 @@ class NewKey:
     tenant_id: str = ""
     expires_at: datetime | None = None
     idempotency_key: str = ""
+    guard: str = ""
 
 
 class KeyAdmin:
@@ -74,6 +76,7 @@ class KeyAdmin:
             created_with=by.key.key_id if by.key else "",
             expires_at=new.expires_at,
             key_id=_id_for(by.principal, tenant_id, new.idempotency_key),
+            guard=stricter_guard(by.principal.guard, new.guard),
         )
         try:
             revision = await self._keys.store.create(key)

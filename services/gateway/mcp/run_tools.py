@@ -33,6 +33,12 @@ RUN_ID_META = "groundwork/run_id"
 
 Question = Annotated[str, Field(min_length=1, max_length=8000, description="The question, in plain words.")]
 Documents = Annotated[list[str] | None, Field(description="Only these documents, by id; all when left out.")]
+Guarding = Annotated[
+    Literal["flag", "block"] | None,
+    Field(
+        description="What becomes of a question that is not safe: the run says so, or it is refused. As set when left out."
+    ),
+]
 Background = Annotated[bool, Field(description="Whether to return at once with the `run_id`, for `research_result`.")]
 
 
@@ -63,11 +69,12 @@ class RunTools:
         agent: Annotated[
             str | None, Field(description="An agent of the prompts; it answers from one collection.")
         ] = None,
+        guard: Guarding = None,
     ) -> ToolAnswer:
         """Answers a question from the user's documents. A mark [n] names the source of the statement before it; `support_status`
         says how well the sources carry them. Keep the marks, and name the sources."""
         client = request_of(context)
-        body: Json = {"document_ids": document_ids or []}
+        body: Json = {"document_ids": document_ids or [], "guard": guard}
         if agent:
             where = (collection_ids or ["default"])[0]
             path, body = f"/v1/collections/{part(where)}/chat", {**body, "message": question, "agent": agent}
@@ -87,6 +94,7 @@ class RunTools:
             Field(description="Rounds of searches: one, up to two, up to four."),
         ] = "auto",
         report: Annotated[bool, Field(description="Whether to write a report with sections.")] = False,
+        guard: Guarding = None,
         background: Background = False,
     ) -> ToolAnswer:
         """Researches a question that may take several searches: plans, searches in rounds, measures what is covered, and says what
@@ -98,6 +106,7 @@ class RunTools:
             "document_ids": document_ids or [],
             "effort": effort,
             "answer": "report" if report else "short",
+            "guard": guard,
         }
         return await self._follow(context, "/v1/agent", body, background=background)
 

@@ -43,6 +43,7 @@ def run_request(
         agent=agent,
         idempotency_key=idempotency_key,
         verify=request.verify or "",
+        guard=request.guard or "",
         budgets=pb.Budgets(answer_tokens=request.answer_tokens) if request.answer_tokens else None,
     )
     if agent == RESEARCH:

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from services.gateway.errors import UnsupportedParameter
-from services.gateway.schemas.fields import WHOLE, CollectionId, ThreadId
+from services.gateway.schemas.fields import GUARD, WHOLE, CollectionId, Guard, ThreadId
 from services.gateway.schemas.runs import VERIFY, Verify
 
 MOST_HISTORY, MOST_HISTORY_CHARACTERS = 100, 100_000
@@ -82,6 +82,7 @@ class CommonParameters(OpenAiBody):
     )
     thread_id: ThreadId | None = Field(default=None, description="Groundwork's own: thread to continue.")
     verify: Verify | None = Field(default=None, description=f"Groundwork's own. {VERIFY}")
+    guard: Guard | None = Field(default=None, description=f"Groundwork's own. {GUARD}")
     tools: list[dict[str, Any]] | None = Field(
         default=None, max_length=128, description="Functions of the caller's are refused; an empty list is none."
     )
@@ -200,6 +201,7 @@ class ResponsesRequest(OpenAiBody):
     reasoning: Reasoning | None = Field(default=None, description="Effort of `groundwork/research`.")
     thread_id: ThreadId | None = Field(default=None, description="Groundwork's own: thread to continue.")
     verify: Verify | None = Field(default=None, description=f"Groundwork's own. {VERIFY}")
+    guard: Guard | None = Field(default=None, description=f"Groundwork's own. {GUARD}")
 
     def as_chat(self) -> ChatCompletionRequest:
         """The same as a chat completion. Raises UnsupportedParameter."""
@@ -223,4 +225,5 @@ class ResponsesRequest(OpenAiBody):
             reasoning_effort=self.reasoning.effort if self.reasoning else None,
             thread_id=self.thread_id,
             verify=self.verify,
+            guard=self.guard,
         )

@@ -74,6 +74,7 @@ class _Desk:
             rotated_at=key.rotated_at,
             old_text_until=key.previous_until,
             last_used_at=last_used_at,
+            guard=key.guard or None,
         )
 
     def shown(self, key: api_keys.ApiKey, text: SecretStr, last_used_at: datetime | None = None) -> ShownApiKey:
@@ -98,7 +99,7 @@ async def create_key(
     arrive. 403 with `SCOPE_MISSING` for a scope that you do not have."""
     expires_at = start_of(new.expires_at) if new.expires_at else None
     scopes = tuple(dict.fromkeys(new.scopes))
-    wanted = NewKey(new.name, new.subject, scopes, new.tenant_id, expires_at, idempotency_key or "")
+    wanted = NewKey(new.name, new.subject, scopes, new.tenant_id, expires_at, idempotency_key or "", new.guard or "")
     key, text = await desk.admin.create(desk.by, wanted)
     desk.note("key_created", key)
     response.headers["Location"] = f"/v1/keys/{key.key_id}"

@@ -89,6 +89,7 @@ async def research(
             guard=request.guard or "",
             model_credentials=request.model.brought() if request.model else None,
             research=request.options(),
+            tools=pb.ToolSelection(names=request.tools) if request.tools else None,
         ),
     )
     if not wants_json(http.headers):

@@ -6,9 +6,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from services.gateway.schemas.approvals import TAINTED, TAINTED_ARGUMENTS
 from services.gateway.schemas.events import ToolError
-from services.gateway.schemas.fields import CollectionId, Question, RequestBody, ThreadId, ToolName
+from services.gateway.schemas.fields import GUARD, CollectionId, Guard, Question, RequestBody, ThreadId, ToolName
 from services.gateway.schemas.models import BroughtModel
-from services.gateway.schemas.runs import GUARD, MEMORY, VERIFY, Guard, MemoryMode, QaResponse, ToolBudgets, Verify
+from services.gateway.schemas.runs import MEMORY, VERIFY, MemoryMode, QaResponse, ToolBudgets, Verify
 from services.gateway.schemas.times import Moment
 
 

@@ -2,7 +2,7 @@
 that what it says and what is refused cannot differ; a test sends a request on either side of each bound."""
 
 import re
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from fastapi import Header, Path, Query
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, GetCoreSchemaHandler, GetJsonSchemaHandler
@@ -53,6 +53,13 @@ _TOOL_SERVER = Pattern("^[a-z][a-z0-9-]{0,23}$", "is no such name; use 1 to 24 o
 _SERVER_TOOL = Pattern("^[A-Za-z0-9_.-]{1,64}$", "is no such name; the tools are listed at GET /v1/tool-servers")
 _LISTED_NAME = Pattern("^[a-z][a-z0-9_]{0,63}$", "is no such name; agents and modes are listed at GET /v1/agents")
 NOT_BLANK = Pattern(r"\S", "says nothing; write some words")
+
+
+Guard = Literal["flag", "block"]
+GUARD = (
+    "What becomes of a question that gives orders to the model, asks for its secrets or asks for harm: `flag` (the run says so) or "
+    "`block` (it is refused with `QUESTION_BLOCKED`). Null means the service's setting, which this may only make stricter."
+)
 
 
 class RequestBody(BaseModel):

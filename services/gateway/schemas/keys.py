@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from kit.access.principal import SUBJECT_PATTERN, TENANT_PATTERN
 from services.gateway.schemas import search
-from services.gateway.schemas.fields import Pattern, RequestBody, Title
+from services.gateway.schemas.fields import Guard, Pattern, RequestBody, Title
 from services.gateway.schemas.times import Moment
 
 Scope = Literal["query", "ingest", "admin", "operator"]
@@ -55,6 +55,12 @@ class NewApiKey(RequestBody):
         default="", description="The tenant; empty means yours. Others' are for operators."
     )
 
+    guard: Guard | None = Field(
+        default=None,
+        description="Least of what becomes of unsafe questions that are asked with it, on every route: `flag` or `block`. Null "
+        "means as your own key has it, else the service's setting. A request may only be stricter.",
+    )
+
     @field_validator("expires_at")
     @classmethod
     def _check_time(cls, value: str | None) -> str | None:
@@ -92,6 +98,9 @@ class ApiKey(BaseModel):
     old_text_until: Moment | None = Field(description="Until when the text before the last rotation is good too.")
     last_used_at: Moment | None = Field(
         description="When it was last used, to a minute or so; null when not for a year."
+    )
+    guard: Guard | None = Field(
+        default=None, description="Least of what becomes of unsafe questions that are asked with it; null means as set."
     )
 
 

@@ -19,16 +19,19 @@ from services.gateway.schemas.events import (
     Verification,
 )
 from services.gateway.schemas.fields import (
+    GUARD,
     NOT_BLANK,
     WHOLE,
     CollectionIds,
     DocumentIds,
     Evidence,
+    Guard,
     ListedName,
     Question,
     RequestBody,
     ThreadId,
     Title,
+    ToolName,
 )
 from services.gateway.schemas.models import BroughtModel
 from services.gateway.schemas.search import Degradation, MetadataFilters, end_of, start_of
@@ -38,12 +41,6 @@ Verify = Literal["mark", "remove", "off"]
 VERIFY = (
     "What becomes of a claim that its sources do not carry: `mark` (it loses its citation), `remove` (its sentence is left out), "
     "or `off` (nothing is checked). Null means the service's setting."
-)
-
-Guard = Literal["flag", "block"]
-GUARD = (
-    "What becomes of a question that gives orders to the model, asks for its secrets or asks for harm: `flag` (the run says so) or "
-    "`block` (it is refused with `QUESTION_BLOCKED`). Null means the service's setting, which this may only make stricter."
 )
 
 
@@ -318,6 +315,11 @@ class ResearchRequest(RequestBody):
         default="short", description="A short answer, or a report with sections."
     )
     filters: ResearchFilters | None = Field(default=None, description="What every search keeps to.")
+    tools: Annotated[list[ToolName], Field(max_length=100)] | None = Field(
+        default=None,
+        description="Tools of GET /v1/tools that the plan may call besides searching; their passages join the evidence. Only such "
+        "as change nothing. Null and an empty list mean none.",
+    )
     top_k: Evidence = 0
     verify: Verify | None = Field(default=None, description=VERIFY)
     guard: Guard | None = Field(default=None, description=GUARD)

@@ -126,6 +126,17 @@ class ServiceLibrary:
                 if not response.chunks or len(found) >= response.document_chunk_count:
                     return found
 
+    async def around(self, chunk_ids: Sequence[str]) -> Mapping[str, Sequence[Evidence]]:
+        request = pb.FetchChunksRequest(chunk_ids=chunk_ids, window=1)
+        with _in_our_words():
+            response = await self._chunks.FetchChunks(request, timeout=self._timeout_s)
+        return {
+            window.chunk.chunk_id: tuple(
+                evidence_of(0, pb.Hit(chunk=chunk)) for chunk in (*window.before, *window.after)
+            )
+            for window in response.chunks
+        }
+
 
 def evidence_of(number: int, hit: pb.Hit) -> Evidence:
     chunk = hit.chunk

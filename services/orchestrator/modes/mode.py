@@ -79,6 +79,9 @@ class Mode(Protocol):
     takes_tools: bool = False
     """Whether a request may choose tools."""
 
+    only_reads: bool = False
+    """Whether only tools that change nothing may be chosen."""
+
     takes_agents: bool = False
     """Whether a request may name an agent."""
 

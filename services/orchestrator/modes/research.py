@@ -46,6 +46,8 @@ class Research(Mode):
     name = RunMode.AGENT
     description = "Research: plans, searches in rounds, measures what the evidence covers, and says what is missing."
     takes_research = True
+    takes_tools = True
+    only_reads = True
     answers_late = True
 
     def __init__(
@@ -61,6 +63,8 @@ class Research(Mode):
             services.drafter,
             services.model,
             services.checks,
+            services.tools,
+            services.library,
             limits.evidence_top_k,
             input_life_s,
         )

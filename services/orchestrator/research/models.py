@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Any
 
 from services.orchestrator.log.events import Degradation, DroppedPassage, Evidence, SearchFilter, StageRank
 from services.orchestrator.research.question.names import Name
@@ -41,6 +42,8 @@ class Purpose(Enum):
     """Other words for the same."""
     HYPOTHESIS = "hypothesis"
     """A passage as it might answer the question, searched by meaning (HyDE, Gao et al. 2022)."""
+    TOOL = "tool"
+    """A call of a tool that the request names."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +68,14 @@ class PlannedSearch:
 
 
 @dataclass(frozen=True)
+class PlannedCall:
+    """A call of a tool besides the search."""
+
+    tool: str
+    arguments: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
 class ResearchPlan:
     """What is searched for first."""
 
@@ -77,6 +88,8 @@ class ResearchPlan:
     """Of all searches: the request's own."""
     planned_by: str = "rules"
     """`rules`, or `model`."""
+    calls: Sequence[PlannedCall] = ()
+    """Of tools that the request names, before the first round."""
 
 
 class PartKind(Enum):
@@ -125,3 +138,5 @@ class RoundFound:
     degraded: Sequence[Degradation] = ()
     timings_ms: Mapping[str, float] = field(default_factory=dict)
     strategy: str = ""
+    around: Mapping[str, Sequence[Evidence]] = field(default_factory=dict)
+    """By chunk of a message: the message before it and the one after it, in reading order."""

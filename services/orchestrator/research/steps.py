@@ -12,10 +12,11 @@ from kit.llm import LanguageModel, Operation
 from services.orchestrator.answering.drafting import Drafter, degraded
 from services.orchestrator.errors import BudgetSpent
 from services.orchestrator.log.events import Coverage, Retrieval, Thinking
-from services.orchestrator.models import ResearchOptions, RunRecord, SearchQuery, Turn
+from services.orchestrator.models import ResearchOptions, RunRecord, SearchQuery, Tool, Turn
 from services.orchestrator.modes.threads import Threads, forgotten_documents
-from services.orchestrator.ports import RunSources, Searcher
+from services.orchestrator.ports import Library, RunSources, Searcher, Tools
 from services.orchestrator.research.asking_model import clarify_by_model, plan_by_model, refine_by_model
+from services.orchestrator.research.calling import ResearchTools, calls_by_rules, taint_of
 from services.orchestrator.research.coverage import ENOUGH, measure_coverage
 from services.orchestrator.research.endings import LEAST_COVERED, Searched
 from services.orchestrator.research.models import (
@@ -32,6 +33,7 @@ from services.orchestrator.research.question.effort import ChosenEffort, choose_
 from services.orchestrator.research.question.parts import split_question
 from services.orchestrator.research.search.fusing import EvidenceSet, fuse
 from services.orchestrator.research.search.investigations import Investigation, share_out, without_numbers
+from services.orchestrator.research.search.neighbours import read_neighbours
 from services.orchestrator.research.search.refining import refine_by_rules
 from services.orchestrator.research.search.rounds import LIMITS, OUTAGES, EffortLimits, is_done, search_all
 from services.orchestrator.research.telling import (
@@ -64,6 +66,8 @@ class ResearchServices:
     model: LanguageModel
     """One without a name is none."""
     checks: Checks
+    tools: Tools
+    library: Library
     evidence_top_k: int = 8
     input_life_s: float = 86_400.0
     """For which a question to the user stands."""
@@ -88,6 +92,8 @@ class Task:
     plan: ResearchPlan
     effort: Effort
     limits: EffortLimits
+    tools: Sequence[Tool] = ()
+    """Those that the request names and the plan may call."""
 
 
 @dataclass
@@ -101,6 +107,8 @@ class RoundsState:
     spent_budget: str = ""
     known: EvidenceSet = field(default_factory=EvidenceSet)
     """Of an investigation: what the run had numbered before it."""
+    called: Sequence[RoundFound] = ()
+    """What tools found before the first round; one at most."""
 
     def searched(self, task: Task) -> Searched:
         """What the rounds have come to."""
@@ -117,6 +125,8 @@ class ResearchSteps:
         self._run = run
         self._record = record
         self._options = record.request.research or ResearchOptions()
+        note = partial(forgotten_documents, run, record, services.sources)
+        self._tools = ResearchTools(services.tools, run, record.request, note)
 
     async def task(self, asked: str, history: Sequence[Turn]) -> Task:
         """What is to be done, decided once. Raises Parked while the user is asked what is meant."""
@@ -127,14 +137,15 @@ class ResearchSteps:
             asked = await self._clarified(asked, history)
         question = stand_alone(asked, history)
         parts = split_question(question)
+        tools = await self._tools.offered()
         plan = await run.once(
             "plan",
-            partial(self._planned, question, history, chosen.effort),
+            partial(self._planned, question, history, chosen.effort, tools),
             ResearchPlan,
             show=partial(told_plan, chosen.effort, parts),
             is_last_resort=True,
         )
-        return Task(asked, question, history, parts, plan, chosen.effort, self._limits(chosen.effort))
+        return Task(asked, question, history, parts, plan, chosen.effort, self._limits(chosen.effort), tools)
 
     async def _clarified(self, asked: str, history: Sequence[Turn]) -> str:
         """The question with what the user answers, where it cannot be answered as it stands."""
@@ -177,11 +188,16 @@ class ResearchSteps:
             await tell_time_is_up(self._run.journal)
         await self._run.say(degraded("plan", "budget", error, "Answering with what was found by then."))
 
-    async def _planned(self, question: str, history: Sequence[Turn], effort: Effort) -> ResearchPlan:
+    async def _planned(
+        self, question: str, history: Sequence[Turn], effort: Effort, tools: Sequence[Tool]
+    ) -> ResearchPlan:
         by_rules = plan_by_rules(question, self._services.now(), self._options.filter)
+        by_rules = replace(by_rules, calls=calls_by_rules(question, tools))
         if effort is Effort.LOW:
             return by_rules
-        by_model = partial(plan_by_model, self._services.model, question, history, self._services.now(), by_rules)
+        by_model = partial(
+            plan_by_model, self._services.model, question, history, self._services.now(), by_rules, tools
+        )
         return await self._by_model("plan", by_model) or by_rules
 
     async def _by_model(self, phase: str, ask: Callable[[], Awaitable[T]]) -> T | None:
@@ -207,6 +223,7 @@ class ResearchSteps:
 
     async def _rounds(self, state: RoundsState, task: Task) -> None:
         whole = Investigation(task.parts, task.limits)
+        await self._call_tools(state, task)
         searches = self._affordable(state, whole, list(task.plan.searches)[: task.limits.searches])
         while searches and await self._round(state, task, whole, searches):
             if task.effort is Effort.HIGH and len(state.found) == 1:
@@ -216,6 +233,17 @@ class ResearchSteps:
                     return
             searches = await self._refined(state, task, whole)
 
+    async def _call_tools(self, state: RoundsState, task: Task) -> None:
+        """Makes the planned calls; one search is left for the documents. Raises BudgetSpent."""
+        if not task.plan.calls:
+            return
+        most = self._most_searches(task.limits.searches) - 1
+        taint = taint_of(task.asked, task.history)
+        found, searches = await self._tools.called(task.plan, task.tools, most, taint)
+        if found is not None:
+            state.called = (found,)
+            state.searches += searches
+
     async def _investigate(self, state: RoundsState, task: Task, investigations: Sequence[Investigation]) -> None:
         """Looks into all of them side by side, and joins what they have found. Each keeps to its own share."""
         known = len(state.found), len(state.searches)
@@ -223,7 +251,7 @@ class ResearchSteps:
         state.found += [found for each in ended for found in each.found[known[0] :]]
         state.searches += [search for each in ended for search in each.searches[known[1] :]]
         number = max(len(each.found) for each in ended) + 1
-        state.evidence = fuse(state.found, task.question, task.limits.passages, state.evidence)
+        state.evidence = fuse([*state.called, *state.found], task.question, task.limits.passages, state.evidence)
         told = told_joined(state.evidence, number)
         await self._run.once("joined/retrieve", partial(just, told), Retrieval, is_last_resort=True)
         await self._measure(state, task, Investigation(task.parts, task.limits), "joined", number)
@@ -234,7 +262,12 @@ class ResearchSteps:
         """How far one of several has come, from what the run had found before."""
         measured = measure_coverage(task.question, investigation.parts, before.evidence.evidence)
         state = RoundsState(
-            list(before.found), [measured], list(before.searches), before.evidence, known=before.evidence
+            list(before.found),
+            [measured],
+            list(before.searches),
+            before.evidence,
+            known=before.evidence,
+            called=before.called,
         )
         try:
             while searches := await self._refined(state, task, investigation):
@@ -316,7 +349,7 @@ class ResearchSteps:
         number = len(state.found) + 1
 
         def fused(found: RoundFound) -> EvidenceSet:
-            return fuse([*state.found, found], task.question, task.limits.passages, state.evidence)
+            return fuse([*state.called, *state.found, found], task.question, task.limits.passages, state.evidence)
 
         found = await self._run.once(
             f"{key}/retrieve",
@@ -331,7 +364,8 @@ class ResearchSteps:
             await self._run.say(Thinking("retrieve", part.message, part))
 
     async def _search(self, searches: Sequence[PlannedSearch], task: Task) -> RoundFound:
-        """What a round finds, without documents that were deleted meanwhile."""
+        """What a round finds, without documents that were deleted meanwhile. Messages bring those beside them, unless the request
+        filters: these may be of another author or day."""
         request, own = self._record.request, task.plan.filter
         base = SearchQuery(
             (),
@@ -344,4 +378,5 @@ class ResearchSteps:
         )
         found = await search_all(self._services.searcher, base, searches, task.plan.route, at_once=_AT_ONCE)
         forgotten = await forgotten_documents(self._run, self._record, self._services.sources, found.passages)
-        return replace(found, passages=tuple(each for each in found.passages if each.document_id not in forgotten))
+        found = replace(found, passages=tuple(each for each in found.passages if each.document_id not in forgotten))
+        return found if own.is_set else await read_neighbours(self._services.library, found)

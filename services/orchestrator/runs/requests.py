@@ -11,11 +11,12 @@ from kit.stores.idempotency import KEY_PATTERN
 from services.orchestrator.errors import InvalidRequest, MemoryModeNotOffered
 from services.orchestrator.guard.policy import Guard, refuse_unsafe, strictest
 from services.orchestrator.log.events import Budgets
-from services.orchestrator.models import ResearchOptions, RunRequest
+from services.orchestrator.models import ResearchOptions, RunRequest, Tool
 from services.orchestrator.modes.agents import AUTO
 from services.orchestrator.modes.mode import Mode
 from services.orchestrator.modes.serving import Modes, listed
 from services.orchestrator.remembering.models import MEMORY_MODES
+from services.orchestrator.research.calling import only_reads
 from services.orchestrator.research.models import ANSWERS, Effort
 from services.orchestrator.verification.verdicts import Verify
 
@@ -126,13 +127,21 @@ def _check_research(options: ResearchOptions | None, mode: Mode) -> None:
         raise InvalidRequest(f"answer is {options.answer[:40]!r}; use short or report", field="research.answer")
 
 
-def check_tools(request: RunRequest, offered: Collection[str]) -> None:
-    """Raises InvalidRequest when the request names a tool that is not offered to its tenant."""
-    unknown = [name for name in (request.tools.names if request.tools else ()) if name not in offered]
+def check_tools(request: RunRequest, mode: Mode, tools: Collection[Tool]) -> None:
+    """Raises InvalidRequest when the request names a tool that is not offered to its tenant, or that its mode may not call."""
+    named_tools, offered = (request.tools.names if request.tools else ()), {each.name for each in tools}
+    unknown = [name for name in named_tools if name not in offered]
     if unknown:
         named = ", ".join(repr(name[:40]) for name in unknown[:5])
         raise InvalidRequest(
             f"there is no tool {named}; use some of {', '.join(sorted(offered)) or 'none: no tool is offered'}, or leave tools out",
+            field="tools",
+        )
+    acting = [each.name for each in tools if each.name in named_tools and not only_reads(each)]
+    if acting and mode.only_reads:
+        raise InvalidRequest(
+            f"{', '.join(acting)} may change something or needs a person; mode {mode.name.value} only reads: leave it out, or ask "
+            "in POST /v1/chat",
             field="tools",
         )
 

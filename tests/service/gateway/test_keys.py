@@ -11,7 +11,7 @@ from kit.access.api_keys import read_shown
 from kit.access.principal import ADMIN, INGEST, OPERATOR, QUERY
 from kit.jetstream import Nats
 from services.gateway.access.keys import Keys
-from tests.service.gateway.conftest import Clocks, Settings, in_process
+from tests.service.gateway.conftest import Clocks, Settings, World, in_process
 from tests.service.gateway.key_desk import KeyDesk, bearer, id_of
 
 
@@ -37,6 +37,37 @@ def refusal(answer: httpx.Response) -> tuple[int, str]:
 
 async def make(client: httpx.AsyncClient, by: str, **body: Any) -> httpx.Response:
     return await client.post("/v1/keys", headers=bearer(by), json={"name": "Laptop", "scopes": [QUERY], **body})
+
+
+async def asked_guards(client: httpx.AsyncClient, world: World, by: str) -> list[str]:
+    """The guards that the orchestrator is told on each route that asks a question, of requests that name none and one that does."""
+    message = {"messages": [{"role": "user", "content": "How long?"}], "model": "groundwork"}
+    for path, body in (
+        ("/v1/qa", {"question": "How long?"}),
+        ("/v1/agent", {"question": "How long?", "guard": "flag"}),
+        ("/v1/chat", {"message": "How long?"}),
+        ("/v1/chat/completions", message),
+        ("/v1/responses", {"model": "groundwork", "input": "How long?"}),
+    ):
+        answer = await client.post(path, json=body, headers={**bearer(by), "Accept": "application/json"})
+        assert answer.status_code == 200, answer.text
+    guards = [each.guard for each in world.orchestrator.requests]
+    world.orchestrator.requests.clear()
+    return guards
+
+
+async def test_guard_of_a_key_holds_on_every_route_and_for_the_keys_that_are_made_with_it(
+    client: httpx.AsyncClient, desk: KeyDesk, world: World
+) -> None:
+    olga = await desk.issue(OPERATOR)
+    assert await asked_guards(client, world, olga) == ["", "flag", "", "", ""]
+    made = (await make(client, olga, scopes=[ADMIN], guard="block")).json()
+    assert made["guard"] == "block"
+    assert await asked_guards(client, world, made["key"]) == ["block"] * 5
+    child = (await make(client, made["key"], guard="flag")).json()
+    assert child["guard"] == "block"
+    assert (await make(client, olga)).json()["guard"] is None
+    assert (await make(client, olga, guard="pass")).status_code == 400
 
 
 async def listed(client: httpx.AsyncClient, by: str, **query: str) -> list[str]:

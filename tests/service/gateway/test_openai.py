@@ -50,6 +50,13 @@ async def test_completion_has_the_answer_with_its_citations(api: AsyncOpenAI, wo
     ]
 
 
+async def test_guard_of_the_request_reaches_the_run(api: AsyncOpenAI, world: World) -> None:
+    asked = {"extra_body": {"guard": "block"}}
+    await api.chat.completions.create(model="groundwork", messages=ASKED, **asked)  # type: ignore[call-overload]
+    await api.responses.create(model="groundwork/research", input="How long?", **asked)  # type: ignore[call-overload]
+    assert [each.guard for each in world.orchestrator.requests] == ["block", "block"]
+
+
 async def test_chunks_add_up_to_the_answer_and_end_with_citations_and_usage(api: AsyncOpenAI) -> None:
     stream = await api.chat.completions.create(
         model="groundwork",

@@ -20,6 +20,7 @@ from kit.access.api_keys import (
     new_text,
     read_shown,
     require_good,
+    stricter_guard,
 )
 from kit.access.principal import ADMIN, QUERY, Principal
 from kit.errors import GroundworkError, Unauthenticated
@@ -125,6 +126,18 @@ def test_after_a_rotation_both_texts_are_good_until_the_old_one_ends() -> None:
     assert [refusal(twice, each) for each in (old, new, newest.get_secret_value())] == [ApiKeyInvalid.reason, "", ""]
 
 
+def test_key_with_a_guard_is_of_a_version_that_older_readers_do_not_take() -> None:
+    plain, _ = made()
+    guarded = replace(plain, guard="block")
+    assert [json.loads(encode(each))["version"] for each in (plain, guarded)] == [1, 2]
+    assert decode(encode(guarded)) == guarded
+    assert decode(encode(guarded)).principal.guard == "block"
+
+
+def test_strictest_guard_holds() -> None:
+    assert [stricter_guard(*each) for each in (("", ""), ("", "flag"), ("block", "flag"))] == ["", "flag", "block"]
+
+
 def test_a_record_is_read_as_it_was_written_with_what_a_newer_version_added() -> None:
     key, _ = made(scopes=(ADMIN, "newer-scope"), expires_at=NOW + HOUR, created_with="ab")
     full = key.rotated(new_text(key.key_id), NOW, 60).revoked(NOW)
@@ -137,7 +150,7 @@ def test_a_record_is_read_as_it_was_written_with_what_a_newer_version_added() ->
 @pytest.mark.parametrize(
     "change",
     [
-        {"version": 2},
+        {"version": 3},
         {"version": None},
         {"sha256": "ab"},
         {"sha256": None},

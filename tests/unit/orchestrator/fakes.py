@@ -111,6 +111,14 @@ class FakeLibrary:
         self.reads.append(document_id)
         return self._chunks.get(document_id, ())
 
+    async def around(self, chunk_ids: Sequence[str]) -> Mapping[str, Sequence[Evidence]]:
+        found: dict[str, Sequence[Evidence]] = {}
+        for chunks in self._chunks.values():
+            for place, chunk in enumerate(chunks):
+                if chunk.chunk_id in chunk_ids:
+                    found[chunk.chunk_id] = (*chunks[max(0, place - 1) : place], *chunks[place + 1 : place + 2])
+        return found
+
 
 class FakeScorer:
     """Similarity by shared words: enough to tell the right sentence from the wrong one."""

@@ -1,6 +1,6 @@
 """Makes one evidence set out of what several sub-queries found: the best of each, near-duplicates once, numbers that stay."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from kit.ranking.duplicates import Duplicates
@@ -8,12 +8,14 @@ from kit.ranking.fusion import RankedList, reciprocal_rank_fusion
 from services.orchestrator.log.events import DroppedPassage, Evidence, StageRank
 from services.orchestrator.research.models import Purpose, RankedPassages, RoundFound
 from services.orchestrator.research.question.effort import takes_steps
+from services.orchestrator.research.search.neighbours import neighbours_of
 
 _WEIGHTS: Mapping[Purpose, float] = {
     Purpose.QUESTION: 1.0,
     Purpose.FILTERED: 1.0,
     Purpose.PART: 0.8,
     Purpose.REWRITE: 0.8,
+    Purpose.TOOL: 0.8,
     Purpose.HYPOTHESIS: 0.6,
     Purpose.PHRASE: 0.5,
     Purpose.SUBJECT: 0.5,
@@ -40,8 +42,8 @@ class EvidenceSet:
 
 
 def fuse(rounds: Sequence[RoundFound], question: str, top_k: int, before: EvidenceSet = EvidenceSet()) -> EvidenceSet:
-    """The evidence of all rounds, at most `top_k` passages, ordered by number. A passage that was in the set before keeps its
-    number; a new one gets the next."""
+    """The evidence of all rounds, at most `top_k` passages and as many messages beside those, ordered by number. A passage that was
+    in the set before keeps its number; a new one gets the next."""
     lists = [each for found in rounds for each in found.lists]
     passages = {each.chunk_id: each for found in rounds for each in found.passages}
     fused = reciprocal_rank_fusion([RankedList(each.chunk_ids, (), _WEIGHTS[each.search.purpose]) for each in lists])
@@ -51,19 +53,22 @@ def fuse(rounds: Sequence[RoundFound], question: str, top_k: int, before: Eviden
         lambda chunk_id: passages[chunk_id].text, lambda chunk_id: _Compared(passages[chunk_id].text), [question]
     ).remove({each: fused[each] for each in order}, len(order))
     chosen = list(kept)[:top_k]
-    numbers = {each.chunk_id: each.number for each in before.evidence}
-    new = [each for each in chosen if each not in numbers]
-    numbers |= {each: number for number, each in enumerate(new, start=before.next_number)}
     places = {each: place for place, each in enumerate(fused, start=1)}
     evidence = [
         replace(
             passages[each],
-            number=numbers[each],
+            number=0,
             score=fused[each],
             ranks=(*_ranks(each, lists), StageRank(FUSED, places[each], fused[each])),
         )
         for each in chosen
     ]
+    around = {message: beside for found in rounds for message, beside in found.around.items()}
+    evidence += neighbours_of(evidence, around, frozenset(each.chunk_id for each in doubles), top_k)
+    numbers = {each.chunk_id: each.number for each in before.evidence}
+    new = [each.chunk_id for each in evidence if each.chunk_id not in numbers]
+    numbers |= {each: number for number, each in enumerate(new, start=before.next_number)}
+    evidence = [replace(each, number=numbers[each.chunk_id]) for each in evidence]
     dropped = [
         *(
             DroppedPassage(each.chunk_id, passages[each.chunk_id].document_name, each.stage, each.kept_id)
@@ -74,7 +79,7 @@ def fuse(rounds: Sequence[RoundFound], question: str, top_k: int, before: Eviden
     ]
     return EvidenceSet(
         tuple(sorted(evidence, key=lambda each: each.number)),
-        tuple(_first_of_each(dropped, chosen)[:_DROPPED_SHOWN]),
+        tuple(_first_of_each(dropped, numbers)[:_DROPPED_SHOWN]),
         before.next_number + len(new),
     )
 
@@ -88,7 +93,10 @@ class _Compared:
 
 
 def _placed(lists: Sequence[RankedPassages], lead: int) -> Iterable[str]:
-    """The chunks that have a place, in its order."""
+    """The chunks that have a place, in its order. What a tool found that the request names stands beside every search."""
+    for each in lists:
+        if each.search.purpose is Purpose.TOOL:
+            yield from each.chunk_ids[:_LEAD]
     for each in lists:
         if each.search.purpose is Purpose.QUESTION:
             yield from each.chunk_ids[:lead]
@@ -100,7 +108,7 @@ def _ranks(chunk_id: str, lists: Sequence[RankedPassages]) -> list[StageRank]:
     return [replace(rank, query=each.search.text) for each in lists for rank in each.ranks.get(chunk_id, ())]
 
 
-def _first_of_each(dropped: Iterable[DroppedPassage], chosen: Sequence[str]) -> list[DroppedPassage]:
+def _first_of_each(dropped: Iterable[DroppedPassage], chosen: Container[str]) -> list[DroppedPassage]:
     first: dict[str, DroppedPassage] = {}
     for each in dropped:
         if each.chunk_id not in chosen:

@@ -44,7 +44,7 @@ from tests.unit.orchestrator.cutting import (
     told,
     worked,
 )
-from tests.unit.orchestrator.fakes import FakeModel, FakeScorer, FakeSources, MemoryLog
+from tests.unit.orchestrator.fakes import FakeLibrary, FakeModel, FakeScorer, FakeSources, FakeTools, MemoryLog
 from tests.unit.orchestrator.research.corpus import Corpus
 from tests.unit.orchestrator.serving import mode_services
 
@@ -61,12 +61,19 @@ class Stage:
         model: FakeModel | None = None,
         planner: FakeModel | None = None,
         gate: ResearchGate | None = None,
+        tools: FakeTools | None = None,
+        library: FakeLibrary | None = None,
     ) -> None:
         self.corpus = corpus or Corpus()
         self.sources = FakeSources()
         generator = Generator(Metered(model)) if model else None
         services = mode_services(
-            Drafter(FakeScorer(), generator), model=planner, searcher=self.corpus, sources=self.sources
+            Drafter(FakeScorer(), generator),
+            model=planner,
+            searcher=self.corpus,
+            sources=self.sources,
+            tools=tools,
+            library=library,
         )
         limits = Limits(budgets=Budgets(wall_clock_s=60.0, answer_tokens=300, steps=100, tokens=10_000))
         self.gate = gate or ResearchGate(is_on=lambda: True)
