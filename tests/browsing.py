@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Browser, ConsoleMessage, Page, Request, expect, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, FilePayload, Page, Request, expect, sync_playwright
 
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
 WAIT_MS = 300_000
@@ -73,6 +73,13 @@ def visiting(browser: Browser, base_url: str, prepare: Callable[[Page], object] 
         assert visit.complaints == [], visit.complaints
     finally:
         context.close()
+
+
+def upload_files(page: Page, *files: FilePayload) -> None:
+    """Gives files to the page of documents, which takes them once it knows their collection."""
+    field = page.get_by_test_id("file-input")
+    expect(field).to_be_enabled(timeout=WAIT_MS)
+    field.set_input_files(list(files))
 
 
 def refusals_are_expected(visit: Visit, status: int = 401) -> None:

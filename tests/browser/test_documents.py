@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 import pytest
 from groundwork.ingest.v1 import ingest_pb2
-from playwright.sync_api import Browser, Page, Route, expect
+from playwright.sync_api import Browser, FilePayload, Page, Route, expect
 
 from tests.browser.site import Site, ask, asked, put, ready
-from tests.browsing import Visit, refusals_are_expected, visiting
+from tests.browsing import Visit, refusals_are_expected, upload_files, visiting
 from tests.service.gateway.fakes import answered_run, document
 
 pytestmark = [pytest.mark.browser]
@@ -62,6 +62,24 @@ def test_documents_are_those_of_the_chosen_collection(visit: Visit, site: Site) 
     page.get_by_test_id("collection-item").filter(has_text="recipes").get_by_role("button").first.click()
     expect(rows).to_contain_text(["soup.md"])
     expect(rows).to_have_count(1)
+
+
+def test_files_are_taken_once_it_is_known_which_collection_they_are_for(visit: Visit) -> None:
+    held: list[Route] = []
+    page = visit.page
+    expect(page.get_by_test_id("collection")).to_be_visible()
+
+    def hold(route: Route) -> None:
+        held.append(route)
+
+    page.route("**/v1/collections", hold)
+    with page.expect_request("**/v1/collections"):
+        page.goto("/documents?collection=recipes")
+    expect(page.get_by_test_id("file-input")).to_be_disabled()
+    held[0].fulfill(json={"collections": COLLECTIONS})
+    with page.expect_request("**/v1/collections/*/documents") as request:
+        upload_files(page, FilePayload(name="soup.md", mimeType="text/markdown", buffer=b"Soup is hot."))
+    assert "/recipes/" in request.value.url
 
 
 def test_5000_documents_are_listed_filtered_and_scrolled_within_their_list(visit: Visit, site: Site) -> None:

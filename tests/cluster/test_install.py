@@ -5,10 +5,10 @@ import uuid
 from statistics import median
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, FilePayload, expect
 
 from kit.testing.pdf_files import pdf_of
-from tests.browsing import WAIT_MS, browser, plain_http_is_expected, refusals_are_expected, visiting
+from tests.browsing import WAIT_MS, browser, plain_http_is_expected, refusals_are_expected, upload_files, visiting
 from tests.cluster.cluster import Cluster
 from tests.cluster.conftest import Installed
 from tests.cluster.facts import User
@@ -71,9 +71,7 @@ def test_console_opens_in_a_browser_and_answers(release: Release, browser: Brows
         page.get_by_test_id("key-submit").click()
         expect(page.get_by_test_id("key-dialog")).to_be_hidden()
         page.goto("/documents")
-        page.get_by_test_id("file-input").set_input_files(
-            {"name": name, "mimeType": "application/pdf", "buffer": pdf_of(REPORT_PAGES)}
-        )
+        upload_files(page, FilePayload(name=name, mimeType="application/pdf", buffer=pdf_of(REPORT_PAGES)))
         row = page.get_by_test_id("document-row").filter(has_text=name)
         expect(row).to_have_attribute("data-status", "ready", timeout=3 * WAIT_MS)
         page.get_by_test_id("new-conversation").click()

@@ -10,7 +10,7 @@ import httpx
 import pytest
 from playwright.sync_api import Browser, FilePayload, expect
 
-from tests.browsing import WAIT_MS, browser, refusals_are_expected, visiting
+from tests.browsing import WAIT_MS, browser, refusals_are_expected, upload_files, visiting
 from tests.integration.conftest import DATA, UNHURRIED
 from tests.integration.system import Groundwork, groundwork_command, running
 
@@ -97,7 +97,7 @@ def test_the_console_asks_for_a_key_keeps_it_in_the_tab_and_signs_out(
         # A name of its own: who sees all may see what others uploaded, until the collections are listed.
         handbook = FilePayload(name="guide.md", mimeType="text/markdown", buffer=(DATA / "handbook.md").read_bytes())
         page.goto("/documents")
-        page.get_by_test_id("file-input").set_input_files(handbook)
+        upload_files(page, handbook)
         row = page.get_by_test_id("document-row").filter(has_text="guide.md").first
         expect(row).to_have_attribute("data-status", "ready", timeout=WAIT_MS)
         row.get_by_role("button").click()

@@ -4,10 +4,10 @@ import re
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Browser, FilePayload, Locator, Page, expect
 
 from kit.testing.openai import Reply
-from tests.browsing import WAIT_MS, Visit, browser, refusals_are_expected, visiting
+from tests.browsing import WAIT_MS, Visit, browser, refusals_are_expected, upload_files, visiting
 from tests.integration.api import Api
 from tests.integration.conftest import DATA, Model
 from tests.integration.scripting import calling
@@ -27,7 +27,7 @@ def visit(browser: Browser, system: Groundwork) -> Iterator[Visit]:
 def upload(page: Page, name: str, media_type: str, content: bytes, collection: str = "default") -> Locator:
     """The row of a document that is uploaded on the page of documents."""
     page.goto(f"/documents?collection={collection}")
-    page.get_by_test_id("file-input").set_input_files({"name": name, "mimeType": media_type, "buffer": content})
+    upload_files(page, FilePayload(name=name, mimeType=media_type, buffer=content))
     page.get_by_test_id("find-document").fill(name)
     return page.get_by_test_id("document-row").filter(has_text=name)
 

@@ -6,8 +6,7 @@ import { useTranslation } from "react-i18next";
 import { api, dataOf } from "../../api/client";
 import { Button, Dialog, Failure, Field, Icon, IconButton, Segments } from "../../parts";
 import { useToolName } from "../../parts/names";
-import { useCollections, useMeant } from "../documents/collections";
-import { useDocuments } from "../documents/feed";
+import { useCollections, useChosenCollection } from "../documents/collections";
 import { changeAsking, useAsking, type Effort, type Way } from "./asking";
 
 /** `onAsk` sends the text and throws what the server says of one that it refuses; the text stays then. */
@@ -157,12 +156,11 @@ function HowChoice() {
 function CollectionChoice() {
   const { t } = useTranslation();
   const { collection } = useAsking();
-  const { collections, isSuccess } = useCollections();
-  const { isComplete } = useDocuments();
-  const chosen = useMeant(collection);
+  const { collections } = useCollections();
+  const chosen = useChosenCollection(collection);
   useEffect(() => {
-    if (isSuccess && isComplete && chosen !== collection) changeAsking({ collection: chosen });
-  }, [isSuccess, isComplete, chosen, collection]);
+    if (chosen && chosen !== collection) changeAsking({ collection: chosen });
+  }, [chosen, collection]);
   if (collections.length < 2) return null;
   return (
     <label className="choice">

@@ -9,7 +9,7 @@ import { useFormat } from "../../i18n/format";
 import { Empty, Icon, Name, Status } from "../../parts";
 import { useMay } from "../../shell/caller";
 import { Collections } from "./Collections";
-import { useMeant } from "./collections";
+import { useChosenCollection } from "./collections";
 import { DocumentDialog } from "./DocumentDialog";
 import { useDocuments } from "./feed";
 import { statusWords } from "./states";
@@ -28,7 +28,7 @@ export function Documents() {
   const [words, setWords] = useState("");
   const [filter, setFilter] = useState<Filter>("all");
   const [opened, open] = useState<string | null>(null);
-  const chosen = useMeant(wanted ?? "");
+  const chosen = useChosenCollection(wanted ?? "");
   const mine = useMemo(() => documents.filter((each) => each.collection_id === chosen), [documents, chosen]);
   const shown = useMemo(() => {
     const lowered = words.trim().toLowerCase();

@@ -6,9 +6,9 @@ import { useTranslation } from "react-i18next";
 import { Icon } from "../../parts";
 import { useMay } from "../../shell/caller";
 import { askingNow } from "../conversation/asking";
-import { useCollections, useMeant } from "./collections";
+import { useCollections, useChosenCollection } from "./collections";
 import { droppedFiles } from "./dropped";
-import { upload } from "./uploads";
+import { type NamedFile, upload } from "./uploads";
 
 export function DropEverywhere() {
   const { t } = useTranslation();
@@ -16,8 +16,9 @@ export function DropEverywhere() {
   const navigate = useNavigate();
   const { nameOf } = useCollections();
   const [isOver, setOver] = useState(false);
+  const [dropped, setDropped] = useState<NamedFile[]>([]);
   const shown = new URLSearchParams(location.search).get("collection") || askingNow().collection;
-  const target = useMeant(shown);
+  const target = useChosenCollection(shown);
   useEffect(() => {
     if (!may.change) return;
     const over = (event: DragEvent) => {
@@ -31,9 +32,7 @@ export function DropEverywhere() {
       event.preventDefault();
       setOver(false);
       const files = await droppedFiles(event.dataTransfer);
-      if (!files.length) return;
-      upload(files, target);
-      navigate({ to: "/documents", search: { collection: target } });
+      setDropped((before) => [...before, ...files]);
     };
     document.addEventListener("dragover", over);
     document.addEventListener("dragleave", leave);
@@ -43,7 +42,13 @@ export function DropEverywhere() {
       document.removeEventListener("dragleave", leave);
       document.removeEventListener("drop", drop);
     };
-  }, [may.change, target, navigate]);
+  }, [may.change]);
+  useEffect(() => {
+    if (!target || !dropped.length) return;
+    setDropped([]);
+    upload(dropped, target);
+    navigate({ to: "/documents", search: { collection: target } });
+  }, [target, dropped, navigate]);
   return isOver ? (
     <div className="drop-over" aria-hidden="true">
       <Icon name="upload" /> {t("documents.dropInto", { name: nameOf(target) })}

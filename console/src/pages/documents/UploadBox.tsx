@@ -10,6 +10,7 @@ import { clearEnded, retryFailed, upload, useUploads } from "./uploads";
 const SHOWN_SENDING = 4;
 const ESTIMATE_AFTER_MS = 2000;
 
+/** Takes files as soon as it is known which collection they are for. */
 export function UploadBox({ collection }: { collection: string }) {
   const { t } = useTranslation();
   const folder = useRef<HTMLInputElement>(null);
@@ -30,11 +31,12 @@ export function UploadBox({ collection }: { collection: string }) {
           type="file"
           multiple
           className="visually-hidden"
+          disabled={!collection}
           data-testid="file-input"
           onChange={(event) => take(event.target)}
         />
       </label>
-      <Button icon="folder" onPress={() => folder.current?.click()}>
+      <Button icon="folder" isDisabled={!collection} onPress={() => folder.current?.click()}>
         {t("upload.folder")}
       </Button>
       <input

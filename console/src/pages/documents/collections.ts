@@ -35,11 +35,15 @@ export function useCollections() {
   };
 }
 
-/** The collection that is meant: `wanted` where there is one of that id, else the one with the most documents, else one's own. */
-export function useMeant(wanted: string): string {
-  const { collections, own } = useCollections();
-  const { documents } = useDocuments();
+/**
+ * The collection of a page: `wanted` where there is one of that id, else the one with the most documents, else one's own.
+ * Empty until that is known, so that nothing goes into a collection that nobody chose.
+ */
+export function useChosenCollection(wanted: string): string {
+  const { collections, own, isSuccess } = useCollections();
+  const { documents, isComplete } = useDocuments();
   if (collections.some((each) => each.id === wanted)) return wanted;
+  if (!isSuccess || !isComplete) return "";
   const counts = new Map<string, number>();
   for (const { collection_id: id } of documents) if (id) counts.set(id, (counts.get(id) ?? 0) + 1);
   const known = [...counts].filter(([id]) => collections.some((each) => each.id === id));

@@ -8,7 +8,7 @@ import { api, bodyOf, dataOf } from "../../api/client";
 import type { Schemas } from "../../api/types";
 import { Button, Empty, Failure, Field } from "../../parts";
 import { askingNow } from "../conversation/asking";
-import { useCollections, useMeant } from "../documents/collections";
+import { useCollections, useChosenCollection } from "../documents/collections";
 import { Found } from "./Found";
 import "../../style/pages.css";
 
@@ -35,7 +35,7 @@ export function Search() {
   const [from, setFrom] = useState("");
   const [to, setTo] = useState("");
   const [settings, setSettings] = useState<Settings[]>([DEFAULT]);
-  const chosen = useMeant(collection);
+  const chosen = useChosenCollection(collection);
   const search = useMutation({
     mutationFn: () => Promise.all(settings.map((each) => dataOf(api.POST("/v1/search", { body: requestOf(each) })))),
   });
@@ -59,7 +59,7 @@ export function Search() {
     });
   const submit = (event: FormEvent) => {
     event.preventDefault();
-    if (query.trim()) search.mutate();
+    if (query.trim() && chosen) search.mutate();
   };
   const change = (index: number, by: Partial<Settings>) =>
     setSettings((before) => before.map((each, at) => (at === index ? { ...each, ...by } : each)));
@@ -95,7 +95,13 @@ export function Search() {
               </select>
             )}
           </Field>
-          <Button look="primary" type="submit" icon="search" isDisabled={!query.trim() || search.isPending} data-testid="search-button">
+          <Button
+            look="primary"
+            type="submit"
+            icon="search"
+            isDisabled={!query.trim() || !chosen || search.isPending}
+            data-testid="search-button"
+          >
             {t("search.search")}
           </Button>
         </div>
