@@ -49,6 +49,7 @@ from services.gateway.routes import (
     tools,
     upload,
     usage,
+    voice,
 )
 from services.gateway.schemas.chat import ToolChatResponse
 from services.gateway.schemas.events import EVENT_MODELS
@@ -57,6 +58,7 @@ from services.gateway.schemas.runs import QaResponse
 from services.gateway.serving.guard import Guard
 from services.gateway.serving.lobby import stream_limit
 from services.gateway.streams.shares import StreamShares
+from services.gateway.voice.languages import SpokenLanguages
 
 _DESCRIPTION = """Answers with grounds: upload documents, ask, and get an answer that says of each sentence which passage carries
 it, who judged that, and how often that judge is wrong.
@@ -98,6 +100,7 @@ def create_api(backends: Backends, api_keys: Keys | None = None) -> FastAPI:
     door: Door = api_keys.door if api_keys else OpenDoor(settings.local_principal())
     app.state.door = door
     app.state.audit = audit
+    app.state.spoken_languages = SpokenLanguages()
     app.state.api_keys = api_keys
     # First: a route of one path is found at once, and its requests come back as those of the API's own.
     app.state.mcp = McpDoor(app, settings, app.state.stream_shares, backends.closing)
@@ -126,6 +129,7 @@ def create_api(backends: Backends, api_keys: Keys | None = None) -> FastAPI:
         limits,
         me,
         keys,
+        voice,
     ):
         app.include_router(module.router, dependencies=[Depends(authenticated)])
     app.include_router(health.router)

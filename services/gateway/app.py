@@ -57,6 +57,7 @@ async def _serve(settings: GatewaySettings, door: socket.socket) -> None:
             limits,
             grace_s=settings.drain_grace_s,
             shares_door=settings.listen_fd is not None,
+            max_message_bytes=settings.max_json_bytes,
         )
         serving = service.spawn(server.serve(service.stopping, service.closing))
         _log.info(

@@ -157,9 +157,15 @@ class RouteNotFound(NotFound):
 
 
 class WebSocketNotServed(InvalidArgument):
-    """A client asked for a WebSocket, and no route serves one."""
+    """A client asked for a WebSocket where no route serves one."""
 
     reason = "WEBSOCKET_NOT_SERVED"
+
+
+class MalformedMessage(InvalidArgument):
+    """A message over a WebSocket is not one that is understood there."""
+
+    reason = "MALFORMED_MESSAGE"
 
 
 class MethodNotAllowed(Unimplemented):

@@ -10,6 +10,7 @@ REQUEST_SECONDS = Histogram(
     buckets=(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300),
 )
 EVENT_STREAMS = Gauge("groundwork_gateway_event_streams", "Event streams that are open.")
+WEBSOCKETS = Gauge("groundwork_gateway_websockets", "WebSockets that are open.")
 DOCUMENT_LISTENERS_RESTARTED = Counter(
     "groundwork_gateway_document_listeners_restarted_total",
     "Listeners to documents that were too slow and got the present states instead of each change.",

@@ -192,6 +192,10 @@ class GatewaySettings(MessageStoreSettings, LocalUserSettings, SigningServiceSet
     """Most event streams of one tenant on this gateway. Unset: half of the connections, so that streams, which last, leave room for
     requests. Beyond it a stream is refused with 429, before anything is begun."""
 
+    voice_idle_timeout_s: float = Field(default=900.0, gt=0)
+    """How long a client of a spoken conversation may say nothing while nothing is answered, in seconds; then its WebSocket is
+    closed."""
+
     request_head_timeout_s: float = Field(default=10.0, gt=0)
     """Longest a client may take to send a request's head, in seconds. It fits one packet: only an attack needs longer."""
 

@@ -292,6 +292,7 @@ def _request(message: pb.StartRunRequest, modes: Modes) -> RunRequest:
         verify=message.verify,
         history=tuple(HistoryMessage(each.role, each.text) for each in message.history),
         guard=message.guard,
+        style=message.style,
     )
 
 

@@ -136,6 +136,8 @@ class RunRequest:
     """What was said before, where the client keeps the conversation; empty means what the thread holds."""
     guard: str = ""
     """`flag` or `block`; empty means as set."""
+    style: str = ""
+    """`spoken`, or empty for a written answer."""
 
 
 @dataclass(frozen=True)

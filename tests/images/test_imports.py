@@ -45,6 +45,7 @@ NOT_IMPORTED = {
     "lxml-html-clean",  # trafilatura imports it
     "openvino",  # rapidocr computes with it, and the reranker imports it
     "tzdata",  # zoneinfo reads it
+    "websockets",  # uvicorn speaks WebSockets with it
 }
 """Needed all the same."""
 

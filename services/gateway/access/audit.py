@@ -24,7 +24,7 @@ _REFUSALS_A_MINUTE = 20
 """Logged of one address."""
 _ALL_REFUSALS_A_MINUTE = 600
 """Logged in all: who has many addresses must not fill the disk."""
-_AREA = re.compile(r"/v1/[a-z-]{1,20}(?=/|\Z)")
+_AREA = re.compile(r"/(?:v1|ws)/[a-z-]{1,20}(?=/|\Z)")
 """The part of a path that is told of a request without a caller: the rest may be anything, a key pasted by mistake among it."""
 
 

@@ -1,8 +1,8 @@
 """Who is asking. Decided once for each request, before anything of it is read but its head: by an API key, or by an OIDC issuer's
 token. Without keys every request is the one local user's.
 
-Everything below /v1, and /mcp, needs a caller. Health, the console's files and /openapi.json do not: they tell nothing about what
-is stored.
+Everything below /v1 and /ws, and /mcp, needs a caller. Health, the console's files and /openapi.json do not: they tell nothing
+about what is stored.
 """
 
 from collections.abc import Awaitable, Callable, Coroutine
@@ -44,6 +44,8 @@ FIRST_KEYS_S = 10.0
 MCP_PATH = "/mcp"
 SESSION_COOKIE = "__Host-groundwork"
 """Of a login. A browser takes a name with this beginning from this very host over TLS alone, or from this machine (RFC 6265bis)."""
+KEY_PROTOCOL = "openai-insecure-api-key."
+"""Begins the subprotocol in which a page shows its key for a WebSocket."""
 _ADMISSION = "admission"
 _REFUSAL = "refusal"
 
@@ -266,7 +268,7 @@ def client_address(scope: Scope) -> str:
 
 
 def _needs_caller(path: str) -> bool:
-    return path in {"/v1", MCP_PATH} or path.startswith("/v1/")
+    return path in {"/v1", MCP_PATH} or path.startswith(("/v1/", "/ws/"))
 
 
 def _challenged(scope: Scope, send: Send, public_url: str) -> Send:
@@ -293,14 +295,14 @@ _SHOW_ONE = (
 
 def _session_in(headers: Headers) -> str:
     """The secret of a login's cookie; empty where a key or token is shown, which says more plainly who asks."""
-    if "authorization" in headers or "x-api-key" in headers:
+    if "authorization" in headers or "x-api-key" in headers or _in_subprotocols(headers):
         return ""
     return cookie_parser(headers.get("cookie", "")).get(SESSION_COOKIE, "")
 
 
 def _shown_text(headers: Headers) -> str:
     """The key's text. Raises ApiKeyMissing, ApiKeyMalformed."""
-    shown = {key.strip() for key in headers.getlist("x-api-key")}
+    shown = {key.strip() for key in headers.getlist("x-api-key")} | _in_subprotocols(headers)
     for value in headers.getlist("authorization"):
         scheme, _, credentials = value.strip().partition(" ")
         if scheme.lower() != "bearer":
@@ -312,3 +314,10 @@ def _shown_text(headers: Headers) -> str:
     if len(shown) > 1:
         raise ApiKeyMalformed("the request shows several API keys; send one")
     return shown.pop()
+
+
+def _in_subprotocols(headers: Headers) -> set[str]:
+    """Keys among the subprotocols of a WebSocket: a page cannot set other headers for one. The name is the one that OpenAI's
+    clients use."""
+    offered = (each.strip() for each in headers.get("sec-websocket-protocol", "").split(","))
+    return {each.removeprefix(KEY_PROTOCOL) for each in offered if each.startswith(KEY_PROTOCOL)}

@@ -51,7 +51,7 @@ async def chat(
     header."""
     collection_ids = all_meant(services, message.collection_ids or [])
     await require_existing(services, collection_ids, message.thread_id or "")
-    events = started(services, _run_request(message, collection_ids, idempotency_key or ""))
+    events = started(services, run_request(message, collection_ids, idempotency_key or ""))
     if not wants_json(request.headers):
         return await run_stream(events, services)
     return as_json(await fold_events(events), ToolChatResponse)
@@ -66,7 +66,10 @@ def as_json(run: RunFold, shape: type[BaseModel]) -> JSONResponse:
     return JSONResponse(shape.model_validate(answered(run)).model_dump(mode="json"), headers=headers)
 
 
-def _run_request(message: ToolChatRequest, collection_ids: Sequence[str], idempotency_key: str) -> pb.StartRunRequest:
+def run_request(
+    message: ToolChatRequest, collection_ids: Sequence[str], idempotency_key: str, style: str = ""
+) -> pb.StartRunRequest:
+    """The run that answers the message."""
     return pb.StartRunRequest(
         mode=pb.RUN_MODE_CHAT,
         question=message.message,
@@ -79,6 +82,7 @@ def _run_request(message: ToolChatRequest, collection_ids: Sequence[str], idempo
         memory=message.memory or "",
         verify=message.verify or "",
         guard=message.guard or "",
+        style=style,
     )
 
 

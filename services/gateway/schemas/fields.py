@@ -134,6 +134,8 @@ IdempotencyKey = Annotated[
 ]
 ThreadId = Annotated[str, _THREAD_ID]
 
+RunId = Annotated[str, _RUN_ID]
+
 FactId = Annotated[str, _FACT_ID]
 
 CollectionPath = Annotated[str, _COLLECTION, Path(description="The collection's id.")]

@@ -26,6 +26,8 @@ from services.gateway.errors import BadHttp, RequestHeadTimeout
 from services.gateway.metrics import CONNECTIONS_CUT
 from services.gateway.problems import problem_response
 from services.gateway.serving.lobby import Lobby, origin_of, overcrowded
+from services.gateway.serving.requests import WEBSOCKET_PATHS
+from services.gateway.serving.websockets import WebSocketConnection
 
 _HEALTH_PATHS = frozenset({"/livez", "/readyz"})
 _CLOSE = (b"connection", b"close")
@@ -49,6 +51,13 @@ class Connection(H11Protocol):
         """What the client owes us: "first byte", "head", "next request", "rest of body", or nothing while a request is in hand."""
         self._timer: asyncio.TimerHandle | None = None
         self._send_timer: asyncio.TimerHandle | None = None
+        self._is_refused = False
+        self._is_upgraded = False
+        """The transport is a WebSocket's now."""
+        made: Any = partial(
+            WebSocketConnection, ended=partial(lobby.leave, self), send_timeout_s=lobby.limits.send_timeout_s
+        )
+        self.ws_protocol_class = made  # called as the class would be
 
     @property
     def _is_busy(self) -> bool:
@@ -62,7 +71,7 @@ class Connection(H11Protocol):
         self.app = _LastAnswer(self.app, self._lobby)
         refusal = self._lobby.enter(self)
         if refusal is not None:
-            self.app = _Overcrowded(self.app, refusal)
+            self.app, self._is_refused = _Overcrowded(self.app, refusal), True
             if self._lobby.is_overrun:
                 self._refuse(overcrowded(), "refused")
                 return
@@ -85,6 +94,8 @@ class Connection(H11Protocol):
 
     def _look(self) -> None:
         """Notes whether a request is in hand now, and what is expected of the client if not."""
+        if self._is_upgraded:
+            return
         self._unset_keepalive_if_required()  # our timers do its work
         if self.transport.is_closing():
             return
@@ -162,7 +173,15 @@ class Connection(H11Protocol):
             self._send_timer = None
 
     def _should_upgrade(self) -> bool:
-        return False  # the guard refuses it; uvicorn would add two warnings to the log for each
+        """Whether a WebSocket is opened here. Elsewhere the guard refuses it: uvicorn would add two warnings to the log."""
+        return self._get_upgrade() == b"websocket" and self.scope["path"] in WEBSOCKET_PATHS and not self._is_refused
+
+    def handle_websocket_upgrade(self, event: h11.Request) -> None:
+        """The connection is busy until it ends: it is never closed to make room for another."""
+        self._is_upgraded = True
+        self._expect("")
+        self._lobby.busy(self)
+        super().handle_websocket_upgrade(event)
 
     def send_400_response(self, msg: str) -> None:
         self._refuse(BadHttp(f"{msg} Send HTTP/1.1 with a head of at most 16 KB."), "bad_http")

@@ -25,7 +25,7 @@ from services.gateway.errors import (
     UnsupportedContentType,
     WebSocketNotServed,
 )
-from services.gateway.serving.requests import SAFE_METHODS, is_request, method_of, refuse
+from services.gateway.serving.requests import SAFE_METHODS, WEBSOCKET_PATHS, is_request, method_of, refuse
 
 _OWN_SITE = frozenset({"same-origin", "none"})
 _MCP_PATH = "/mcp"
@@ -67,7 +67,7 @@ class Guard:
             if not is_safe or scope["path"] == _MCP_PATH:
                 self._check_origin(headers)
             _refuse_websocket(scope, headers)
-            if not is_safe and not _is_upload(scope):
+            if not is_safe and scope["type"] == "http" and not _is_upload(scope):
                 receive = await self._bounded(headers, receive, _body_type(scope))
         except GroundworkError as error:
             await refuse(error, scope, receive, send)
@@ -145,10 +145,12 @@ def _check_path(scope: Scope) -> None:
 
 
 def _refuse_websocket(scope: Scope, headers: Headers) -> None:
-    """No route serves one yet. A server that knows no WebSockets hands the handshake on as a plain GET."""
-    if scope["type"] == "websocket" or "websocket" in headers.get("upgrade", "").lower():
+    """Where no route serves one, the server hands the handshake on as a plain GET."""
+    is_asked = scope["type"] == "websocket" or "websocket" in headers.get("upgrade", "").lower()
+    if is_asked and not (scope["type"] == "websocket" and scope["path"] in WEBSOCKET_PATHS):
         raise WebSocketNotServed(
-            "this server opens no WebSockets; send a plain HTTP request, with Accept: text/event-stream for a stream"
+            f"no WebSocket is opened here; they are at {', '.join(sorted(WEBSOCKET_PATHS))}. Elsewhere send a plain HTTP request, "
+            "with Accept: text/event-stream for a stream"
         )
 
 

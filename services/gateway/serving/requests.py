@@ -7,6 +7,8 @@ from kit.errors import GroundworkError
 from services.gateway.problems import problem_response
 
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+WEBSOCKET_PATHS = frozenset({"/ws/voice-chat"})
+"""Where WebSockets are opened."""
 _WEBSOCKET = "WEBSOCKET"
 _POLICY_VIOLATION = 1008
 """RFC 6455, section 7.4.1."""

@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import uvicorn
 from starlette.types import ASGIApp
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 from kit.errors import FailedPrecondition
 from services.gateway.serving.connections import Connection
@@ -63,14 +64,18 @@ class HttpServer:
         *,
         grace_s: float,
         shares_door: bool = False,
+        max_message_bytes: int = 1024 * 1024,
     ) -> None:
+        """`max_message_bytes`: largest message of a WebSocket."""
         self._socket = door
         self._lobby = Lobby(limits)
         connect: Any = partial(Connection, lobby=self._lobby)
         config = uvicorn.Config(
             app,
             http=cast("type[asyncio.Protocol]", connect),  # called as the class would be
-            ws="none",
+            ws=WebSocketsSansIOProtocol,
+            ws_max_size=max_message_bytes,
+            ws_per_message_deflate=False,  # its window costs memory for each connection, and sound does not shrink
             lifespan="off",
             log_config=None,
             access_log=False,

@@ -90,12 +90,12 @@ class EventStream(Response):
                 writer = group.create_task(self._write(queue, send))
                 gone = group.create_task(_gone(receive))
                 closing = group.create_task(self._closing.wait())
-                refused = group.create_task(_refused(scope))
-                await asyncio.wait({writer, gone, closing, refused}, return_when=asyncio.FIRST_COMPLETED)
-                for task in (pump, writer, gone, closing, refused):
+                shut_out = group.create_task(refused(scope))
+                await asyncio.wait({writer, gone, closing, shut_out}, return_when=asyncio.FIRST_COMPLETED)
+                for task in (pump, writer, gone, closing, shut_out):
                     task.cancel()
-            if refused.done() and not refused.cancelled():
-                await _tell_refusal(refused.result(), send)
+            if shut_out.done() and not shut_out.cancelled():
+                await _tell_refusal(shut_out.result(), send)
             if gone.cancelled():
                 await send({"type": "http.response.body", "body": b"", "more_body": False})
 
@@ -132,7 +132,7 @@ class EventStream(Response):
                 return
 
 
-async def _refused(scope: Scope) -> GroundworkError:
+async def refused(scope: Scope) -> GroundworkError:
     """Returns once the caller's key is not good any more; not at all where there is none."""
     admission = admission_in(scope)
     if admission is None or admission.ended is None:

@@ -21,6 +21,7 @@ from services.orchestrator.models import RunRecord
 from services.orchestrator.modes.mode import Mode, ModeServices
 from services.orchestrator.modes.proactive import Asked, Proactive, plan_for, serving
 from services.orchestrator.modes.tool_answers import ChatLimits, ToolAnswers
+from services.orchestrator.prompts import rules
 from services.orchestrator.settings import OrchestratorSettings
 from services.orchestrator.steps.run import Run, just, tell_time_is_up
 from services.orchestrator.toolloop.loop import (
@@ -45,6 +46,7 @@ class Chat(Mode):
     needs_collections = False
     takes_documents = False
     takes_tools = True
+    speaks = True
     remembers = True
     answers_late = True
 
@@ -84,8 +86,9 @@ class Chat(Mode):
         history = await self._threads.history(run, record, for_model=bool(self._model_name))
         by_model = run.journal.progress.mode is self.name and self._by_tools.calls_tools
         toolbox = await self._by_tools.toolbox(run, record.request, history, by_model=by_model)
-        remembered = await self._remembering.added_to("", run, record) if self._model_name else ""
-        asked = Asked(run, record, history, serving(toolbox.offered), remembered)
+        style = rules.SPOKEN if record.request.style else ""
+        prompt = await self._remembering.added_to(style, run, record) if self._model_name else ""
+        asked = Asked(run, record, history, serving(toolbox.offered), prompt)
         by_loop = by_model and toolbox.shown
         first = Plan(Route.TOOLS.value, ()) if by_loop else plan_for(asked.question, history, asked.tools)
         plan = await run.once("plan", partial(just, first), Plan, is_last_resort=True)

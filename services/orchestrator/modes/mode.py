@@ -88,6 +88,9 @@ class Mode(Protocol):
     takes_research: bool = False
     """Whether a request may say how the run goes about research."""
 
+    speaks: bool = False
+    """Whether a request may ask for an answer that is going to be read aloud."""
+
     remembers: bool = False
     """Whether what is remembered of the user is used, and the turn is learnt from."""
 

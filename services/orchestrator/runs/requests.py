@@ -20,6 +20,8 @@ from services.orchestrator.research.calling import only_reads
 from services.orchestrator.research.models import ANSWERS, Effort
 from services.orchestrator.verification.verdicts import Verify
 
+SPOKEN = "spoken"
+"""The style of an answer that is going to be read aloud."""
 _MAX_QUESTION_CHARS = 8_000
 _MAX_COLLECTIONS = 64
 _MAX_DOCUMENTS = 1_000
@@ -105,6 +107,11 @@ def _check_taken(request: RunRequest, mode: Mode, modes: Modes) -> None:
     if request.agent not in ("", AUTO) and not mode.takes_agents:
         others = listed(each for each in modes.all if each.takes_agents)
         raise InvalidRequest(f"mode {name} uses no agent; leave it out, or use {others}", field="agent")
+    if request.style not in ("", SPOKEN):
+        raise InvalidRequest(f"style is {request.style[:40]!r}; use {SPOKEN}, or leave it out", field="style")
+    if request.style and not mode.speaks:
+        others = listed(each for each in modes.all if each.speaks)
+        raise InvalidRequest(f"mode {name} writes no spoken answers; leave style out, or use {others}", field="style")
     if request.tools is not None and not mode.takes_tools:
         others = listed(each for each in modes.all if each.takes_tools)
         raise InvalidRequest(f"mode {name} uses no tools; leave them out, or use {others}", field="tools")

@@ -113,6 +113,22 @@ async def test_model_calls_a_real_tool_and_answers(
     assert '"result": "42"' in server.requests[1]["messages"][-1]["content"]
 
 
+async def test_model_is_told_that_its_answer_is_read_aloud(
+    start_orchestrator: Start, jetstream: Nats, tools: GrpcTools, make_worker: Worker
+) -> None:
+    async with (
+        scripted_model(Reply(["Good morning."]), Reply(["Good morning."])) as server,
+        chatting(start_orchestrator, jetstream, tools, await make_worker(server)) as stub,
+    ):
+        await told(stub, "Good morning!")
+        await told(stub, "Good morning!", style="spoken")
+        with pytest.raises(InvalidArgument, match="use spoken, or leave it out"):
+            await told(stub, "Good morning!", style="sung")
+    written, spoken = (request["messages"][0]["content"] for request in server.requests)
+    assert "read aloud" not in written
+    assert "read aloud" in spoken
+
+
 async def test_server_without_support_for_tools_is_answered_for(
     start_orchestrator: Start, jetstream: Nats, tools: GrpcTools, make_worker: Worker
 ) -> None:

@@ -415,6 +415,7 @@ class StartRunRequest(_message.Message):
     HISTORY_FIELD_NUMBER: _builtins.int
     GUARD_FIELD_NUMBER: _builtins.int
     RESEARCH_FIELD_NUMBER: _builtins.int
+    STYLE_FIELD_NUMBER: _builtins.int
     mode: Global___RunMode.ValueType
     """Pipeline."""
     question: _builtins.str
@@ -442,6 +443,10 @@ class StartRunRequest(_message.Message):
     guard: _builtins.str
     """What becomes of a question that gives orders to the model, asks for its secrets or asks for harm: "flag" (the run says so) or
     "block" (it is refused with QUESTION_BLOCKED). Empty: the service's setting, which this may only make stricter.
+    """
+    style: _builtins.str
+    """"spoken": the answer is going to be read aloud, so the model writes short sentences without Markdown. Only for RUN_MODE_CHAT.
+    Empty: written.
     """
     @_builtins.property
     def collection_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
@@ -494,10 +499,11 @@ class StartRunRequest(_message.Message):
         history: _abc.Iterable[Global___HistoryMessage] | None = ...,
         guard: _builtins.str = ...,
         research: Global___ResearchOptions | None = ...,
+        style: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["budgets", b"budgets", "model_credentials", b"model_credentials", "research", b"research", "tools", b"tools"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "budgets", b"budgets", "collection_ids", b"collection_ids", "document_ids", b"document_ids", "guard", b"guard", "history", b"history", "idempotency_key", b"idempotency_key", "memory", b"memory", "mode", b"mode", "model_credentials", b"model_credentials", "question", b"question", "research", b"research", "thread_id", b"thread_id", "tools", b"tools", "top_k", b"top_k", "verify", b"verify"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "budgets", b"budgets", "collection_ids", b"collection_ids", "document_ids", b"document_ids", "guard", b"guard", "history", b"history", "idempotency_key", b"idempotency_key", "memory", b"memory", "mode", b"mode", "model_credentials", b"model_credentials", "question", b"question", "research", b"research", "style", b"style", "thread_id", b"thread_id", "tools", b"tools", "top_k", b"top_k", "verify", b"verify"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
