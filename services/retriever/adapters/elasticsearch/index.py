@@ -5,7 +5,7 @@ scores compare. What is written is durable when the server answers, and searchab
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 import structlog
@@ -36,7 +36,7 @@ from services.retriever.adapters.elasticsearch.query import (
     search_body,
     writes_page,
 )
-from services.retriever.adapters.elasticsearch.statistics import CorpusStatistics
+from services.retriever.adapters.elasticsearch.statistics import SERVER_WEIGHTS, CorpusStatistics, Weights
 from services.retriever.adapters.engine_thread import EngineThread
 from services.retriever.adapters.group_commit import GroupCommit, Rest
 from services.retriever.adapters.server_retry import OPEN_TIMEOUT_S
@@ -57,6 +57,8 @@ _CHUNKS_PER_CALL = 64
 _MAX_WAITING = 256
 _WRITES_PER_PAGE = 1000
 _DELETE_ATTEMPTS = 3
+_FURTHER = 20
+"""Hits that are fetched beyond those that are wanted, for the server chooses them by weights of its own."""
 REST = Rest(per_commit=1, short_per_commit=1, longest_s=0.5, enough=16)
 """A refresh takes 2 to 80 ms of a machine that is not ours: half of the time for refreshes is enough to share them. With the rest
 of the embedded engines one to four writers wrote a tenth of what they write so, and sixteen no more."""
@@ -176,25 +178,42 @@ class ElasticsearchIndex:
 
     async def search(self, scope: SearchScope, queries: Sequence[LexicalQuery], limit: int) -> list[list[Candidate]]:
         clauses = filters.compile_scope(scope)
-        statistics = await self._statistics(scope.tenant_id, clauses, queries)
-        sought = [list(sought_in(self._querying, query, statistics.weight)) if statistics else [] for query in queries]
-        bodies = [
-            search_body(clauses, query, wanted, statistics, limit)
+        if any(map(must_phrases, queries)):
+            return await self._search_counted(scope.tenant_id, clauses, queries, limit)
+        terms = field_terms(self._querying, queries)
+        by_server = self._compiled(clauses, queries, SERVER_WEIGHTS, limit + _FURTHER)
+        if not terms:
+            return [[] for _ in queries]
+        corpus, _ = count_bodies(clauses, terms)
+        counted, *answers = await self._search(scope.tenant_id, [corpus, *(body for _, body in by_server if body)])
+        statistics = CorpusStatistics(terms, counted)
+        sought = [list(sought_in(self._querying, query, statistics.weight)) for query in queries]
+        found = _in_places([body for _, body in by_server], answers)
+        # Without a thread 60 hits would hold up the event loop for a millisecond or two.
+        ranked = await asyncio.to_thread(_ranked, queries, sought, statistics, found)
+        return [candidates[:limit] for candidates in ranked]
+
+    async def _search_counted(
+        self, tenant_id: str, clauses: Sequence[Clause], queries: Sequence[LexicalQuery], limit: int
+    ) -> list[list[Candidate]]:
+        """By weights that are counted first: what has to have phrases keeps the server's score."""
+        terms = field_terms(self._querying, queries)
+        bodies = count_bodies(clauses, terms) if terms else []
+        statistics = CorpusStatistics(terms, *await self._search(tenant_id, bodies)) if terms else None
+        compiled = self._compiled(clauses, queries, statistics.weights if statistics else SERVER_WEIGHTS, limit)
+        answers = await self._search(tenant_id, [body for _, body in compiled if body])
+        found = _in_places([body for _, body in compiled], answers)
+        return await asyncio.to_thread(_ranked, queries, [sought for sought, _ in compiled], statistics, found)
+
+    def _compiled(
+        self, clauses: Sequence[Clause], queries: Sequence[LexicalQuery], weights: Weights, limit: int
+    ) -> list[tuple[list[Sought], Json | None]]:
+        """What each query looks for, and the body of its search."""
+        sought = [list(sought_in(self._querying, query, weights.word)) for query in queries]
+        return [
+            (wanted, search_body(clauses, query, wanted, weights, limit))
             for query, wanted in zip(queries, sought, strict=True)
         ]
-        answers = iter(await self._search(scope.tenant_id, [body for body in bodies if body]))
-        found = [next(answers) if body else None for body in bodies]
-        # Without a thread 60 hits would hold up the event loop for a millisecond or two.
-        return await asyncio.to_thread(_ranked, queries, sought, statistics, found)
-
-    async def _statistics(
-        self, tenant_id: str, clauses: Sequence[Clause], queries: Sequence[LexicalQuery]
-    ) -> CorpusStatistics | None:
-        """Of all terms of the queries; None when they have none."""
-        terms = field_terms(self._querying, queries)
-        if not terms:
-            return None
-        return CorpusStatistics(terms, *await self._search(tenant_id, count_bodies(clauses, terms)))
 
     async def _search(self, tenant_id: str, bodies: Sequence[Json]) -> list[Any]:
         """All in one request; one answer for each, whole or an error."""
@@ -309,6 +328,12 @@ class ElasticsearchIndex:
 
 def _is_there_already(cause: BaseException | None) -> bool:
     return isinstance(cause, BadRequestError) and cause.error == "resource_already_exists_exception"
+
+
+def _in_places(bodies: Sequence[Json | None], answers: Iterable[Any]) -> list[Any]:
+    """An answer for each body, None for a query without one."""
+    rest = iter(answers)
+    return [next(rest) if body else None for body in bodies]
 
 
 def _ranked(

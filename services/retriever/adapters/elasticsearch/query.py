@@ -8,7 +8,7 @@ from typing import Any
 
 from kit.language.phrases import phrase_tokens
 from services.retriever.adapters.elasticsearch.mapping import EXACT, ORDINAL
-from services.retriever.adapters.elasticsearch.statistics import CorpusStatistics, FieldTerm, counts
+from services.retriever.adapters.elasticsearch.statistics import FieldTerm, Weights, counts
 from services.retriever.analysis.analyser import Analysis
 from services.retriever.indexes import filters
 from services.retriever.indexes.filters import AnyOf, Clause
@@ -41,17 +41,17 @@ def search_body(
     clauses: Sequence[Clause],
     query: LexicalQuery,
     sought: Sequence[Sought],
-    statistics: CorpusStatistics | None,
+    weights: Weights,
     limit: int,
 ) -> Json | None:
     """Chunks in scope that have all phrases and share a word with the text, scored by BM25. Without a text those that have
-    the phrases; None when there is neither a word nor a phrase. `statistics` are there when something is `sought`."""
+    the phrases; None when there is neither a word nor a phrase. `sought` has the weights of `weights`."""
     phrases = must_phrases(query)
     if not sought and not phrases:
         return None
     scored: Json = {"must": phrases} if phrases else {"minimum_should_match": 1}
-    if statistics and sought:
-        scored["should"] = [_wanted(each, statistics) for each in sought]
+    if sought:
+        scored["should"] = [_wanted(each, weights) for each in sought]
     return _found({**scored, "filter": _filters(clauses)}, limit) | {"timeout": _SEARCH_TIMEOUT}
 
 
@@ -100,10 +100,10 @@ def _found(condition: Json, limit: int) -> Json:
     return {"query": {"bool": condition}, "size": limit, "track_total_hits": False}
 
 
-def _wanted(sought: Sought, statistics: CorpusStatistics) -> Json:
+def _wanted(sought: Sought, weights: Weights) -> Json:
     """A condition that the server gives this weight."""
     field, terms, weight = sought
-    boost = weight / sum(statistics.server_weight(field, term) for term in terms)
+    boost = weight / sum(weights.by_server(field, term) for term in terms)
     if len(terms) == 1:
         return {"term": {field: {"value": terms[0], "boost": boost}}}
     return {"match_phrase": {field: {"query": " ".join(terms), "boost": boost}}}

@@ -19,10 +19,10 @@ Json = dict[str, Any]
 
 
 def searched(server: ElasticsearchServer) -> Json:
-    """The body of the one search; that of the counts comes before it."""
-    _, sent = server.asked("POST", "/groundwork-v5/_msearch")
+    """The body of the one search; counts come before it, with phrases that must be there in a request of their own."""
+    sent = server.asked("POST", "/groundwork-v5/_msearch")[-1]
     assert sent.query == {"routing": "local"}
-    header, body = sent.body
+    *_, header, body = sent.body
     assert header == {}
     return dict(body)
 
@@ -59,9 +59,8 @@ class TestSearching:
         self, server: ElasticsearchServer, index: ElasticsearchIndex
     ) -> None:
         scope = SearchScope("local", ("a", "b"), ("d1",))
-        assert await index.search(scope, [LexicalQuery("solar", languages=("en",))], 7) == [[]]
-        (sent,) = server.asked("POST", "/_msearch")
-        _, corpus, _, shard = sent.body
+        assert await index.search(scope, [LexicalQuery("solar", ("solar",), languages=("en",))], 7) == [[]]
+        _, corpus, _, shard = server.asked("POST", "/_msearch")[0].body
         filters = {"filters": {"filters": [{"term": {"text": "solar"}}, {"term": {"title": "solar"}}]}}
         counted = {"size": 0, "track_total_hits": True, "timeout": "5s"}
         assert shard == {**counted, "aggs": {"terms": filters}}
@@ -69,12 +68,24 @@ class TestSearching:
         where = {"bool": {"filter": [{"terms": {"tenant": ["local"]}}, {"terms": {"collection": ["a", "b"]}}]}}
         assert corpus == {**counted, "aggs": {"terms": filters, **means}, "query": where}
 
+    async def test_what_is_scored_anew_is_searched_and_counted_in_one_request(
+        self, server: ElasticsearchServer, index: ElasticsearchIndex
+    ) -> None:
+        await store(index, KEY, ["a solar panel", *(f"{number} panels" for number in range(9))], language="en")
+        (hits,) = await index.search(SCOPE, [LexicalQuery("solar panels", languages=("en",))], 1)
+        assert [hit.stored.chunk.text for hit in hits] == ["a solar panel"]
+        (sent,) = server.asked("POST", "/_msearch")
+        _, counted, _, body = sent.body
+        assert (counted["size"], body["size"]) == (0, 21)
+        boosts = {part["term"]["text"]["boost"] for part in body["query"]["bool"]["should"] if "text" in part["term"]}
+        assert boosts == {1.0}
+
     async def test_the_terms_of_a_word_count_as_one(
         self, server: ElasticsearchServer, index: ElasticsearchIndex
     ) -> None:
         texts = ["policies of berlin", "policies", "le polici", "sun"]
         await store(index, KEY, texts, language="en")
-        await index.search(SCOPE, [LexicalQuery("policies of Berlin", languages=("it",))], 7)
+        await index.search(SCOPE, [LexicalQuery("policies of Berlin", ("berlin",), languages=("it",))], 7)
         weights = {
             asked["text"]["value"]: asked["text"]["boost"]
             for part in searched(server)["query"]["bool"]["should"]
