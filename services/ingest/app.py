@@ -20,6 +20,7 @@ from kit.errors import GroundworkError
 from kit.jetstream import Nats
 from kit.jetstream.condition import StoreCondition
 from kit.jetstream.leases import NatsLeases
+from kit.network.egress import EgressGuard, parse_networks
 from kit.process.service import Service
 from kit.stores.idempotency import IdempotencyKeys
 from kit.stores.message_store import lasting, open_message_store
@@ -132,7 +133,8 @@ async def run_api(settings: IngestSettings) -> None:
         )
         sources = await NatsSourceStore.open(shared.nats, metrics)
         folders = watched_folders(settings.watched_folders, settings.data_dir / "watched-folders.json")
-        surroundings = Surroundings(folders, settings.source_max_files)
+        guard = EgressGuard(parse_networks(settings.egress_allowed_networks))
+        surroundings = Surroundings(folders, settings.source_max_files, guard)
         opener = SourceOpener(source_kinds(), Sealer(settings.signing_key()), surroundings)
         known = KnownFiles(shared.documents)
         syncs = SourceSyncs(

@@ -159,6 +159,12 @@ class SourceAway(FailedPrecondition):
     reason = "SOURCE_AWAY"
 
 
+class SourceBusy(ResourceExhausted):
+    """The source wants to be asked later. Its documents stay as they are; the next sync begins when it may be asked again."""
+
+    reason = "SOURCE_BUSY"
+
+
 class SourceTooLarge(FailedPrecondition):
     """The source has more files than this installation takes."""
 

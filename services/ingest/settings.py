@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints, field_validator
 
+from kit.network.egress import parse_networks
 from kit.process.settings import LocalUserSettings, MessageStoreSettings, SigningServiceSettings
 from services.ingest.reading.decoding import codec_of_texts
 
@@ -112,6 +113,10 @@ class IngestSettings(MessageStoreSettings, LocalUserSettings, SigningServiceSett
     """Files that a source may have; one with more fails as SOURCE_TOO_LARGE. A hundred thousand take some 100 MB while they are
     compared."""
 
+    egress_allowed_networks: str = ""
+    """Networks that are not public and may be connected to when a source leads there, in CIDR notation with commas between them:
+    `10.20.0.0/16`. None by default."""
+
     ingest_reconcile_interval_s: float = Field(default=3600.0, gt=0)
     """Seconds between two rounds in which all documents are compared with the indexes, and those made again that a lost index or a
     power cut took out of them. The first round is a minute after the start."""
@@ -125,6 +130,12 @@ class IngestSettings(MessageStoreSettings, LocalUserSettings, SigningServiceSett
 
     ingest_sweep_interval_s: float = Field(default=15.0, gt=0)
     """Seconds between two looks for documents without a job and deletions that were interrupted."""
+
+    @field_validator("egress_allowed_networks")
+    @classmethod
+    def _are_networks(cls, value: str) -> str:
+        parse_networks(value)
+        return value
 
     @field_validator("text_encoding")
     @classmethod

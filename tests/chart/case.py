@@ -50,7 +50,7 @@ class Case:
     has_network_policies: bool = True
     is_open: bool = True
     """Whether any client may connect to the gateway, as far as network policies say."""
-    internet: frozenset[str] = frozenset({"orchestrator"})
+    internet: frozenset[str] = frozenset({"orchestrator", "ingest"})
     """Components that may connect to port 443 of public addresses."""
     servers: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     """Ports of servers outside that a component is told of: they may be anywhere, in another namespace or a private network."""

@@ -31,7 +31,7 @@ CASES = (
     Case(
         "gpu",
         "values-gpu.yaml",
-        internet=frozenset({"orchestrator", "reranker", "vllm"}),
+        internet=frozenset({"orchestrator", "ingest", "reranker", "vllm"}),
         on_gpus=frozenset({"reranker", "vllm"}),
     ),
     Case(

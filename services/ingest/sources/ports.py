@@ -2,15 +2,16 @@
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from kit.network.egress import EgressGuard
 from services.ingest.sources.models import SourceFile, SourceListing, SourceRecord
 
 
 class SourceReader(Protocol):
-    """A source that is open. Every method may raise SourceAway."""
+    """A source that is open. Every method may raise SourceAway and SourceBusy, which end the sync."""
 
     async def list_changes(self, cursor: str) -> SourceListing:
         """What is there, or what has changed since the cursor of an earlier listing. Raises SourceTooLarge."""
@@ -38,6 +39,8 @@ class Surroundings:
     """Folders that a tenant may watch, by name."""
     max_files: int
     """In a listing."""
+    guard: EgressGuard = field(default_factory=EgressGuard)
+    """Judges every address that is connected to."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +62,7 @@ class SourceKind:
     """What it is, in a sentence."""
     fields: tuple[SourceField, ...]
     open: Callable[[Opening], AbstractAsyncContextManager[SourceReader]]
-    """Raises SourceSettingsWrong, SourceAway."""
+    """Raises BadSource, SourceAway, SourceBusy, and what the guard raises."""
     default_name: Callable[[Mapping[str, str]], str]
     """Of a source with these settings."""
     needs_admin: bool = False

@@ -17,7 +17,7 @@ from kit.errors import Aborted, Cancelled, DeadlineExceeded, GroundworkError, In
 from services.ingest.documents.deletion import Deletion
 from services.ingest.documents.models import Failure, Lane, Origin, Status
 from services.ingest.documents.upload import Upload, Uploads
-from services.ingest.errors import FileNotTaken, SourceEmpty
+from services.ingest.errors import FileNotTaken, SourceAway, SourceBusy, SourceEmpty
 from services.ingest.ports import DocumentStore
 from services.ingest.sources.known import KnownFile, KnownFiles
 from services.ingest.sources.models import (
@@ -223,6 +223,8 @@ class SourceSyncs:
             document = await self._uploads.take(source.tenant_id, upload, reader.fetch(file), moved_from)
         except FileNotTaken as error:
             progress.fail(FailingFile(file.key, error.reason, error.message))
+        except (SourceAway, SourceBusy):
+            raise  # it is not the file
         except GroundworkError as error:
             progress.fail(FailingFile(file.key, error.reason, error.message))
             progress.failures_in_a_row += isinstance(error, _TEMPORARY)

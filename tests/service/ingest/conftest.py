@@ -89,6 +89,7 @@ async def system(nats_url: str, tmp_path: Path) -> AsyncIterator[System]:
             upload_limit_bytes=5 * 1024 * 1024,
             ingest_lease_ttl_s=FOREVER_S,
             parse_time_limit_s=20.0,
+            egress_allowed_networks="127.0.0.0/8",  # servers of sources
         )
         address = await stack.enter_async_context(running_service(app.run_api, settings))
         channel = await stack.enter_async_context(open_test_channel(address))

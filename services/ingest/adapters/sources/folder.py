@@ -7,13 +7,13 @@ import stat
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 
 import watchfiles
 
 from services.ingest.errors import BadSource, FileNotTaken, SourceAway, SourceTooLarge
 from services.ingest.sources.models import FailingFile, SourceFile, SourceListing
+from services.ingest.sources.patterns import matcher
 from services.ingest.sources.ports import Opening, SourceField, SourceKind, SourceReader
 
 _PIECE_BYTES = 256 * 1024
@@ -57,9 +57,9 @@ class _Found:
 class FolderReader:
     """The files below a folder, hidden ones left out."""
 
-    def __init__(self, root: Path, patterns: tuple[str, ...], max_files: int) -> None:
+    def __init__(self, root: Path, only: str, max_files: int) -> None:
         self._root = root
-        self._patterns = patterns
+        self._is_meant = matcher(only)
         self._max_files = max_files
 
     async def list_changes(self, cursor: str) -> SourceListing:  # noqa: ARG002 - a folder tells no changes
@@ -96,10 +96,6 @@ class FolderReader:
                     f"the folder has more than {self._max_files} files; watch folders in it one by one, or raise "
                     "GROUNDWORK_SOURCE_MAX_FILES"
                 )
-
-    def _is_meant(self, key: str) -> bool:
-        name = key.rpartition("/")[2]
-        return not self._patterns or any(fnmatchcase(name.lower(), pattern) for pattern in self._patterns)
 
     async def fetch(self, file: SourceFile) -> AsyncIterator[bytes]:
         handle = await asyncio.to_thread(_open_below, self._root, file.key)
@@ -184,8 +180,7 @@ def _root(opening: Opening) -> Path:
 @asynccontextmanager
 async def _open(opening: Opening) -> AsyncIterator[SourceReader]:
     root = await asyncio.to_thread(_root, opening)
-    patterns = tuple(part.strip().lower() for part in opening.settings.get("only", "").split(",") if part.strip())
-    yield FolderReader(root, patterns, opening.surroundings.max_files)
+    yield FolderReader(root, opening.settings.get("only", ""), opening.surroundings.max_files)
 
 
 async def _watch(opening: Opening) -> AsyncIterator[None]:

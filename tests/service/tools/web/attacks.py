@@ -12,7 +12,7 @@ import re
 import socket
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from itertools import count
 from typing import Any
 from urllib.parse import urlsplit
@@ -94,7 +94,12 @@ class Servers:
         return b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 6\r\n\r\nSECRET"
 
 
-async def attack(urls: Sequence[str]) -> dict[str, Any]:
+Read = Callable[[str], Awaitable[str]]
+"""Reads an address, and returns the reason of the refusal, or where what was read came from."""
+OpenReader = Callable[[contextlib.AsyncExitStack, EgressGuard], Awaitable[Read]]
+
+
+async def attack(urls: Sequence[str], open_reader: OpenReader) -> dict[str, Any]:
     """Reads each address, and each behind a redirect, and tells the outcomes and what was reached."""
     servers = Servers()
     async with contextlib.AsyncExitStack() as stack:
@@ -106,22 +111,31 @@ async def attack(urls: Sequence[str]) -> dict[str, Any]:
                     listening.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
                 listening.bind((everywhere, port))
                 await stack.enter_async_context(await asyncio.start_server(servers.serve, sock=listening))
-        client = GuardedWebClient(EgressGuard(look_up=HostileNames().look_up), "groundwork")
-        stack.push_async_callback(client.close)
-        hosts = ("*", *(f"*:{port}" for port in PORTS))
-        fetcher = Fetcher(client, Windows(10**6, 10**6), hosts=hosts, user_agent="groundwork", fresh_s=0.0)
-        outcomes = {url: await _read(fetcher, url) for url in urls}
-        behind = {url: await _read(fetcher, servers.redirect(url)) for url in urls if url.isprintable()}
+        read = await open_reader(stack, EgressGuard(look_up=HostileNames().look_up))
+        outcomes = {url: await read(url) for url in urls}
+        behind = {url: await read(servers.redirect(url)) for url in urls if url.isprintable()}
     return {"outcomes": outcomes, "behind_redirects": behind, "reached": sorted(set(servers.reached))}
 
 
-async def _read(fetcher: Fetcher, url: str) -> str:
-    """The reason of the refusal, or where what was read came from."""
-    try:
-        return f"read from {urlsplit((await fetcher.fetch(url, 'run')).url).hostname}"
-    except ToolError as error:
-        return error.reason
+async def _fetcher(stack: contextlib.AsyncExitStack, guard: EgressGuard) -> Read:
+    client = GuardedWebClient(guard, "groundwork")
+    stack.push_async_callback(client.close)
+    hosts = ("*", *(f"*:{port}" for port in PORTS))
+    fetcher = Fetcher(client, Windows(10**6, 10**6), hosts=hosts, user_agent="groundwork", fresh_s=0.0)
+
+    async def read(url: str) -> str:
+        try:
+            return f"read from {urlsplit((await fetcher.fetch(url, 'run')).url).hostname}"
+        except ToolError as error:
+            return error.reason
+
+    return read
+
+
+def main(open_reader: OpenReader) -> None:
+    """Attacks by the addresses on standard input."""
+    print(json.dumps(asyncio.run(attack(json.load(sys.stdin), open_reader))))
 
 
 if __name__ == "__main__":
-    print(json.dumps(asyncio.run(attack(json.load(sys.stdin)))))
+    main(_fetcher)

@@ -61,13 +61,14 @@ OWN = [
 ]
 
 
-def _attacked(urls: list[str]) -> dict[str, Any]:
+def attacked(urls: list[str], module: str = "tests.service.tools.web.attacks") -> dict[str, Any]:
+    """What came of the addresses, each read by the program of that module in a network of its own."""
     if sys.platform != "linux" or shutil.which("unshare") is None or shutil.which("ip") is None:
         pytest.skip("it takes Linux with unshare and ip")
     if subprocess.run([*UNSHARE, "true"], capture_output=True, check=False).returncode != 0:
         pytest.skip("this machine gives no network namespaces")
     up = "; ".join(["ip link set lo up", *(f"ip address add {each} dev lo" for each in (*PRIVATE, f"{PUBLIC}/32"))])
-    program = [sys.executable, "-m", "tests.service.tools.web.attacks"]
+    program = [sys.executable, "-m", module]
     done = subprocess.run(
         [*UNSHARE, "sh", "-ec", f'{up}; exec "$@"', "sh", *program],
         input=json.dumps(urls),
@@ -81,24 +82,24 @@ def _attacked(urls: list[str]) -> dict[str, Any]:
     return told
 
 
-def _inside(outcomes: dict[str, str]) -> dict[str, str]:
+def read_inside(outcomes: dict[str, str]) -> dict[str, str]:
     """What was read from anywhere but the public server."""
     return {url: said for url, said in outcomes.items() if said.startswith("read") and not said.endswith(".test")}
 
 
 def test_addresses_that_lead_inside_reach_nothing_inside() -> None:
-    told = _attacked(OWN)
+    told = attacked(OWN)
     assert told["reached"] == [PUBLIC]
     read = {url for url, said in told["outcomes"].items() if said.startswith("read")}
     assert {"http://public.test/", "http://mixed.test/"} <= read
-    assert _inside(told["outcomes"]) == {}
-    assert _inside(told["behind_redirects"]) == {}
+    assert read_inside(told["outcomes"]) == {}
+    assert read_inside(told["behind_redirects"]) == {}
 
 
 @pytest.mark.skipif(not PAYLOADS.exists(), reason=f"no {PAYLOADS}")
 def test_published_attacks_reach_nothing_inside() -> None:
     urls = [json.loads(line)["url"] for line in PAYLOADS.read_text().splitlines()]
-    told = _attacked(urls)
+    told = attacked(urls)
     assert set(told["reached"]) <= {PUBLIC}
     assert [said for said in told["outcomes"].values() if said.startswith("read")] == []
     assert len(told["outcomes"]) > 150

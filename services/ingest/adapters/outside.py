@@ -1,0 +1,169 @@
+"""Asks servers outside for the files of sources: at addresses that kit.network.egress permits, each redirect judged like the first
+address. A server that wants to be left alone for a while is, by all requests of the source."""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from urllib.parse import urljoin
+
+import httpx
+
+from kit.network.egress import EgressGuard, UrlRefused, place_of
+from kit.network.guarded_http import guarded_transport
+from kit.version import release
+from services.ingest.errors import FileNotTaken, SourceAway, SourceBusy
+
+USER_AGENT = f"Groundwork/{release()} (sources)"
+# Not compressed: a small answer could unfold to gigabytes.
+_HEADERS = {"User-Agent": USER_AGENT, "Accept-Encoding": "identity"}
+_TIMEOUT = httpx.Timeout(30.0).as_dict()
+"""Until a connection is there, an answer begins, and between two pieces of it."""
+_PAUSES_S = (1.0, 4.0)
+"""Before the second and the third try, where the server does not say how long it wants to be left alone."""
+_WAIT_MOST_S = 30.0
+"""A server that wants more is left alone by ending the sync."""
+_REDIRECTS_MAX = 5
+_TRY_AGAIN = {429, 500, 502, 503, 504}
+_TEXT_BYTES_MAX = 32 * 1024 * 1024
+"""Of an answer that is read as a whole, such as a page of a listing."""
+
+Sign = Callable[[httpx.Request], Awaitable[Mapping[str, str]]]
+"""The headers that let a request in."""
+
+
+class Outside:
+    """The servers of one source, for as long as it is open."""
+
+    def __init__(
+        self,
+        transport: httpx.AsyncBaseTransport,
+        sign: Sign | None = None,
+        *,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`sign`: called for requests to the server of the first request alone, so that no redirect takes credentials away."""
+        self._transport, self._sign = transport, sign
+        self._sleep, self._clock = sleep, clock
+        self._home: tuple[str, str, int] | None = None
+        self._rests_until = 0.0
+
+    @asynccontextmanager
+    async def ask(self, url: str, headers: Mapping[str, str] | None = None) -> AsyncIterator[httpx.Response]:
+        """The answer to a GET, of any status but those that mean "later". Raises SourceAway, SourceBusy, and as the guard."""
+        response = await self._answer(url, headers or {})
+        try:
+            yield response
+        finally:
+            await response.aclose()
+
+    async def text(self, url: str, headers: Mapping[str, str] | None = None) -> httpx.Response:
+        """As `ask`, with all of the answer read."""
+        async with self.ask(url, headers) as response:
+            try:
+                pieces, size = [], 0
+                async for piece in response.aiter_raw():
+                    pieces.append(piece)
+                    size += len(piece)
+                    if size > _TEXT_BYTES_MAX:
+                        raise SourceAway(f"{response.url.host} answers with more than {_TEXT_BYTES_MAX >> 20} MiB")
+            except httpx.TransportError as error:
+                raise _away(response.url, error) from error
+            return httpx.Response(
+                response.status_code, headers=response.headers, content=b"".join(pieces), request=response.request
+            )
+
+    async def _answer(self, url: str, headers: Mapping[str, str]) -> httpx.Response:
+        for pause_s in (*_PAUSES_S, None):
+            if (rest_s := self._rests_until - self._clock()) > 0.0:
+                await self._sleep(rest_s)
+            response = await self._follow(url, headers)
+            wait_s = _wanted_rest_s(response, pause_s)
+            if wait_s is None:
+                return response
+            await response.aclose()
+            if pause_s is None or wait_s > _WAIT_MOST_S:
+                raise SourceBusy(
+                    f"{response.url.host} wants to be asked later ({response.status_code}); the next sync comes after that",
+                    retry_after_s=wait_s,
+                )
+            self._rests_until = max(self._rests_until, self._clock() + wait_s)
+        raise AssertionError("the last try returns or raises")
+
+    async def _follow(self, url: str, headers: Mapping[str, str]) -> httpx.Response:
+        for _ in range(_REDIRECTS_MAX + 1):
+            request = self._request(url, headers)
+            if self._sign is not None and self._place(request) == self._home:
+                request.headers.update(await self._sign(request))
+            try:
+                response = await self._transport.handle_async_request(request)
+            except httpx.TransportError as error:
+                raise _away(request.url, error) from error
+            response.request = request
+            if not response.has_redirect_location:
+                return response
+            await response.aclose()
+            url = urljoin(url, response.headers["location"])
+        raise SourceAway(f"{request.url.host} answers with more than {_REDIRECTS_MAX} redirects")
+
+    def _request(self, url: str, headers: Mapping[str, str]) -> httpx.Request:
+        """Raises UrlRefused, also where two readers of the URL would not agree on its host."""
+        place = place_of(url)
+        try:
+            request = httpx.Request("GET", url, headers={**_HEADERS, **headers}, extensions={"timeout": _TIMEOUT})
+        except httpx.InvalidURL as error:
+            raise UrlRefused(f"the URL cannot be read ({error})") from error
+        if request.url.raw_host.decode().lower() != place.host.lower():
+            raise UrlRefused("the URL's host must be written plainly, as in https://files.example.com")
+        if self._home is None:
+            self._home = self._place(request)
+        return request
+
+    @staticmethod
+    def _place(request: httpx.Request) -> tuple[str, str, int]:
+        place = place_of(str(request.url))
+        return place.scheme, place.host, place.port
+
+
+@asynccontextmanager
+async def outside(guard: EgressGuard, sign: Sign | None = None) -> AsyncIterator[Outside]:
+    """For one source."""
+    # A transport, not a client of httpx: that reads the addresses of redirects by itself.
+    async with await asyncio.to_thread(guarded_transport, guard) as transport:  # it reads certificates
+        yield Outside(transport, sign)
+
+
+async def body_of(response: httpx.Response) -> AsyncIterator[bytes]:
+    """The bytes of a file as they come. Raises FileNotTaken when they end early."""
+    try:
+        async for piece in response.aiter_raw():
+            yield piece
+    except httpx.TransportError as error:
+        raise FileNotTaken("FILE_CUT_OFF", f"it ended early ({_said(error)}); the next sync reads it again") from error
+
+
+def _wanted_rest_s(response: httpx.Response, pause_s: float | None) -> float | None:
+    """Seconds until the server may be asked again; None where it has answered."""
+    says_so = response.headers.get("x-ratelimit-remaining") == "0" or "retry-after" in response.headers
+    if response.status_code not in _TRY_AGAIN and not (response.status_code == 403 and says_so):
+        return None
+    said = response.headers.get("retry-after", "")
+    with contextlib.suppress(ValueError):
+        return max(0.0, float(said))
+    with contextlib.suppress(ValueError, TypeError):
+        return max(0.0, (parsedate_to_datetime(said) - datetime.now(UTC)).total_seconds())
+    with contextlib.suppress(ValueError):
+        return max(1.0, float(response.headers.get("x-ratelimit-reset", "")) - datetime.now(UTC).timestamp())
+    return pause_s if pause_s is not None else 60.0
+
+
+def _away(url: httpx.URL, error: Exception) -> SourceAway:
+    return SourceAway(f"{url.host} cannot be asked ({_said(error)}); see that it is there, the next sync tries again")
+
+
+def _said(error: Exception) -> str:
+    return str(error) or type(error).__name__

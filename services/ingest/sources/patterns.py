@@ -1,0 +1,15 @@
+"""Which files of a source are meant, by patterns of names."""
+
+from collections.abc import Callable
+from fnmatch import fnmatchcase
+
+
+def matcher(patterns: str) -> Callable[[str], bool]:
+    """Says of a path whether its last part matches one of the patterns, with commas between them. No pattern: all are meant."""
+    wanted = [part.strip().lower() for part in patterns.split(",") if part.strip()]
+
+    def is_meant(path: str) -> bool:
+        name = path.rpartition("/")[2].lower()
+        return not wanted or any(fnmatchcase(name, pattern) for pattern in wanted)
+
+    return is_meant

@@ -1,0 +1,108 @@
+"""How sources ask servers: patiently, and nowhere inside."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+
+import httpx
+import pytest
+from aiohttp import web
+
+from kit.network.egress import EgressGuard, parse_networks
+from services.ingest.adapters.outside import Outside, body_of, outside
+from services.ingest.errors import FileNotTaken, SourceAway, SourceBusy
+from tests.doubles.http_double import LOOPBACK, OTHER_LOOPBACK, Failure, HttpDouble, Recorded
+from tests.service.tools.web.attacks import PUBLIC
+from tests.service.tools.web.test_web_attacks import OWN, attacked, read_inside
+
+GUARD = EgressGuard(parse_networks("127.0.0.0/8"))
+
+
+class Server(HttpDouble):
+    async def respond(self, request: Recorded) -> web.Response:
+        return self.answer(200, {"path": request.path})
+
+
+@asynccontextmanager
+async def patient() -> AsyncIterator[tuple[Outside, list[float]]]:
+    """A client to which waiting takes no time, and how long it has waited."""
+    waits: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        waits.append(seconds)
+
+    async with httpx.AsyncHTTPTransport() as transport:
+        yield Outside(transport, sleep=sleep, clock=lambda: sum(waits)), waits
+
+
+async def test_server_that_asks_for_patience_gets_it() -> None:
+    server = Server()
+    server.failures = [Failure("GET /a", 429, headers={"retry-after": "7"}), Failure("GET /a", 503)]
+    async with server.running(), patient() as (http, waits):
+        assert (await http.text(f"{server.url}/a")).json() == {"path": "/a"}
+    assert waits == [7.0, 4.0]
+    assert len(server.requests) == 3
+
+
+@pytest.mark.parametrize(
+    ("status", "headers"),
+    [(429, {"retry-after": "3600"}), (403, {"x-ratelimit-remaining": "0", "x-ratelimit-reset": "99999999999"})],
+)
+async def test_server_that_wants_long_rest_is_left_alone(status: int, headers: Mapping[str, str]) -> None:
+    server = Server()
+    server.failures = [Failure("GET /a", status, headers=headers)]
+    async with server.running(), patient() as (http, waits):
+        with pytest.raises(SourceBusy) as busy:
+            await http.text(f"{server.url}/a")
+    assert waits == []
+    assert busy.value.retry_after_s is not None
+    assert busy.value.retry_after_s >= 3600.0
+
+
+async def test_server_that_fails_for_good_is_asked_thrice() -> None:
+    server = Server()
+    server.failures = [Failure("GET /a", 500)] * 3
+    async with server.running(), patient() as (http, _):
+        with pytest.raises(SourceBusy):
+            await http.text(f"{server.url}/a")
+    assert len(server.requests) == 3
+
+
+async def test_redirect_takes_no_credentials_to_another_server() -> None:
+    async def sign(_: httpx.Request) -> Mapping[str, str]:
+        return {"Authorization": "Bearer s3cret"}
+
+    home, other = Server(), Server()
+    async with home.running(), other.running(OTHER_LOOPBACK), outside(GUARD, sign) as http:
+        home.failures = [Failure("GET /a", 302, headers={"location": f"{other.url}/b"})]
+        assert (await http.text(f"{home.url}/a")).json() == {"path": "/b"}
+    assert home.requests[0].headers["authorization"] == "Bearer s3cret"
+    assert "authorization" not in other.requests[0].headers
+
+
+async def test_redirects_that_never_end_are_given_up() -> None:
+    server = Server()
+    async with server.running(), outside(GUARD) as http:
+        server.failures = [Failure("GET /a", 302, headers={"location": "/a"})] * 9
+        with pytest.raises(SourceAway, match="redirects"):
+            await http.text(f"{server.url}/a")
+
+
+async def test_file_that_ends_early_is_not_taken() -> None:
+    async def cut_off(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf")
+        await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_server(cut_off, LOOPBACK)
+    port = server.sockets[0].getsockname()[1]
+    async with server, outside(GUARD) as http, http.ask(f"http://{LOOPBACK}:{port}/") as answer:
+        with pytest.raises(FileNotTaken, match="ended early"):
+            _ = [piece async for piece in body_of(answer)]
+
+
+def test_addresses_that_lead_inside_reach_nothing_inside() -> None:
+    told = attacked(OWN, "tests.service.ingest.outside_attacks")
+    assert told["reached"] == [PUBLIC]
+    assert read_inside(told["outcomes"]) == {}
+    assert read_inside(told["behind_redirects"]) == {}
