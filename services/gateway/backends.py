@@ -22,6 +22,7 @@ from kit.rpc.channel import Channel, open_channel
 from services.gateway.adapters.health import GrpcHealthProbe
 from services.gateway.adapters.ingest import document_watch
 from services.gateway.adapters.orchestrator import OrchestratorRunLog
+from services.gateway.adapters.speech import SpeechApi, open_speech
 from services.gateway.ports import HealthProbe, RunLog
 from services.gateway.settings import GatewaySettings
 from services.gateway.streams.document_feed import DocumentFeeds
@@ -42,6 +43,8 @@ class Backends:
     probes: Mapping[str, HealthProbe]
     stopping: asyncio.Event
     """Set when the gateway was told to stop: /readyz says so, and everything is served until the drain delay is over."""
+    speech: SpeechApi
+    """Endpoints that hear and speak, as far as they are set up."""
     store: store_pb2_grpc.StoreServiceStub
     """What is known about the condition of the stored data; served by ingest."""
     closing: asyncio.Event
@@ -100,6 +103,7 @@ async def open_backends(
             for name, each in health_channels.items()
         },
         stopping=stopping,
+        speech=await stack.enter_async_context(open_speech(settings)),
         store=store_pb2_grpc.StoreServiceStub(ingest),
         closing=closing,
     )

@@ -168,6 +168,24 @@ class MalformedMessage(InvalidArgument):
     reason = "MALFORMED_MESSAGE"
 
 
+class SoundNotUnderstood(InvalidArgument):
+    """Sound is not what was set up, or nothing of it was set up."""
+
+    reason = "SOUND_NOT_UNDERSTOOD"
+
+
+class SpeechNotOffered(FailedPrecondition):
+    """A client wants sound in or out, and no speech endpoint is set up for it."""
+
+    reason = "SPEECH_NOT_OFFERED"
+
+
+class SpeechUnavailable(Unavailable):
+    """A speech endpoint does not answer, or refuses."""
+
+    reason = "SPEECH_UNAVAILABLE"
+
+
 class MethodNotAllowed(Unimplemented):
     """The path exists, the method does not."""
 

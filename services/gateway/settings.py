@@ -196,6 +196,28 @@ class GatewaySettings(MessageStoreSettings, LocalUserSettings, SigningServiceSet
     """How long a client of a spoken conversation may say nothing while nothing is answered, in seconds; then its WebSocket is
     closed."""
 
+    speech_base_url: str = Field(default="", pattern=r"^(https?://[^\s]+)?$")
+    """OpenAI-compatible endpoint that hears and speaks for `/ws/voice-chat` and `/v1/realtime`, usually ending in /v1. Empty: sound
+    is not understood, text is."""
+
+    speech_output_base_url: str = Field(default="", pattern=r"^(https?://[^\s]+)?$")
+    """Another endpoint that speaks. Empty: the same one."""
+
+    speech_api_key: SecretStr | None = None
+    """Key of these endpoints."""
+
+    speech_transcription_model: str = ""
+    """Model that hears, such as `whisper-1`. Empty: sound is not understood."""
+
+    speech_model: str = ""
+    """Model that speaks, such as `tts-1`. Empty: nothing is said as sound. It must offer PCM at 24 kHz."""
+
+    speech_voice: str = "alloy"
+    """Voice of that model, unless a client chooses another."""
+
+    speech_timeout_s: float = Field(default=30.0, gt=0)
+    """Longest that a speech endpoint may say nothing, in seconds."""
+
     request_head_timeout_s: float = Field(default=10.0, gt=0)
     """Longest a client may take to send a request's head, in seconds. It fits one packet: only an attack needs longer."""
 

@@ -156,6 +156,20 @@ CASES = (
         servers={"orchestrator": (443,)},
     ),
     Case(
+        "speech outside",
+        values={
+            "speech": {
+                "baseUrl": "http://whisper.example.com:8000/v1",
+                "outputBaseUrl": "https://voices.example.com/v1",
+                "transcriptionModel": "whisper-1",
+                "model": "tts-1",
+                "existingSecret": "speech-access",
+            },
+        },
+        given_secrets={"speech-access": Given(API_KEY, ("gateway",))},
+        servers={"gateway": (8000, 443)},
+    ),
+    Case(
         "single sign-on",
         values={"auth": {"issuersSecret": "issuers"}},
         given_secrets={"issuers": Given(("issuers.json",), ("gateway",))},

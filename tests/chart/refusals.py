@@ -86,6 +86,11 @@ REFUSALS = (
         ("llm.baseUrl", "llm.example.com/v1", "it must be an address such as http://name:8000"),
     ),
     Refusal(
+        "a key of no speech endpoint",
+        {"speech": {"existingSecret": "speech-access"}},
+        ("speech.existingSecret holds the key of speech.baseUrl",),
+    ),
+    Refusal(
         "a collector without a scheme",
         {"telemetry": {"otlpEndpoint": "otel:4317"}},
         ("telemetry.otlpEndpoint", "it must be an address such as"),

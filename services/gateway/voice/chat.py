@@ -1,6 +1,5 @@
 """The conversation at `/ws/voice-chat`."""
 
-import asyncio
 from collections.abc import Mapping
 from functools import partial
 
@@ -10,14 +9,24 @@ from kit.errors import GroundworkError
 from services.gateway.access.existence import require_existing
 from services.gateway.access.own_default import all_meant
 from services.gateway.backends import Backends
-from services.gateway.errors import MalformedMessage
+from services.gateway.errors import SoundNotUnderstood, SpeechNotOffered
 from services.gateway.models import Json, RunEvent
 from services.gateway.problems import problem
 from services.gateway.routes.chat import run_request
+from services.gateway.voice.ear import Ear
 from services.gateway.voice.languages import SpokenLanguages
-from services.gateway.voice.messages import Cancel, Resume, SpokenMessage, read_message
+from services.gateway.voice.messages import (
+    Cancel,
+    Commit,
+    Resume,
+    SoundSetUp,
+    SpokenMessage,
+    heard_message,
+    read_message,
+)
+from services.gateway.voice.mouth import SOUND_RATE, Mouth
 from services.gateway.voice.pieces import Speakable
-from services.gateway.voice.socket import ClientSocket
+from services.gateway.voice.socket import ClientSocket, next_message
 from services.gateway.voice.turns import Heard, Turns
 
 SPOKEN = "spoken"
@@ -31,44 +40,96 @@ class VoiceChat:
         self._services = services
         self._languages = languages
         self._turns = Turns(services, self)
+        self._mouth = Mouth(services.speech, self)
+        self._says = False
+        """Whether the client wants sound."""
+        self._ear: Ear | None = None
+        self._asks: Json = {}
+        """Members of the messages that are heard."""
 
     async def converse(self) -> None:
         """Serves the client until it goes, or has been silent for too long. Raises WebSocketDisconnect."""
-        await self._event("ready", {"audio": None})
+        speech = self._services.speech
+        await self._event("ready", {"audio": {"input": speech.hears, "output": speech.speaks}})
+        idle_s = self._services.settings.voice_idle_timeout_s
         try:
-            while (heard := await self._next()) is not None:
+            while (heard := await next_message(self._socket, idle_s, lambda: self._turns.is_busy)) is not None:
                 try:
                     await self._heed(heard)
                 except GroundworkError as error:
-                    body = problem(error)
-                    await self._event("error", {**body, "message": body["detail"]})
+                    await self.not_understood(error)
         finally:
+            if self._ear is not None:
+                await self._ear.close()
             await self._turns.close()
-
-    async def _next(self) -> str | bytes | None:
-        """The next message; None when the client was silent for too long while nothing went on."""
-        while True:
-            try:
-                async with asyncio.timeout(self._services.settings.voice_idle_timeout_s):
-                    return await self._socket.receive()
-            except TimeoutError:
-                if not self._turns.is_busy:
-                    return None
+            await self._mouth.stop()
 
     async def _heed(self, heard: str | bytes) -> None:
         if isinstance(heard, bytes):
-            raise MalformedMessage("sound is not understood here: no transcription is set up; send text")
+            await self._listening().hear(heard)
+            return
         match read_message(heard):
             case SpokenMessage() as message:
-                self._socket.note_turn()
-                language = message.language or await self._languages.of(message.message)
-                await self._turns.begin(partial(self._run_request, message), language)
+                await self._ask(message)
             case Resume() as resume:
                 question = await self._question(resume.run_id)
                 language = resume.language or await self._languages.of(question)
+                await self._mouth.stop()
                 await self._turns.resume(resume.run_id, language, Heard(resume.after, resume.after_piece))
             case Cancel():
                 await self._turns.interrupt("cancel")
+            case Commit():
+                await self._listening().commit()
+            case SoundSetUp() as wanted:
+                await self._set_up(wanted)
+
+    async def _ask(self, message: SpokenMessage) -> None:
+        self._socket.note_turn()
+        language = message.language or await self._languages.of(message.message)
+        await self._turns.begin(partial(self._run_request, message), language)
+
+    def _listening(self) -> Ear:
+        """Raises SoundNotUnderstood where no sound was set up."""
+        if self._ear is None:
+            raise SoundNotUnderstood("no sound was set up; send a message of type audio first, or send text")
+        return self._ear
+
+    async def _set_up(self, wanted: SoundSetUp) -> None:
+        speech = self._services.speech
+        if (wanted.input and not speech.hears) or (wanted.output and not speech.speaks):
+            raise SpeechNotOffered(
+                "no speech endpoint is set up for this; docs/voice.md says how, or send and read text"
+            )
+        heard_message({**wanted.asks}, "?")
+        self._asks, self._says, self._mouth.voice = wanted.asks, wanted.output, wanted.voice
+        if self._ear is not None:
+            await self._ear.close()
+            self._ear = None
+        if sound := wanted.input:
+            self._ear = Ear(
+                speech,
+                started=self._speech_started,
+                stopped=partial(self._event, "speech_stopped", {}),
+                understood=self._understood,
+                failed=self.not_understood,
+            )
+            language = str(wanted.asks.get("language") or "")
+            await self._ear.set_up(sound.format, sound.rate, detects=sound.turn_detection, language=language)
+        await self._event("audio_ready", {"input": bool(wanted.input), "output": wanted.output})
+
+    async def _speech_started(self) -> None:
+        await self._event("speech_started", {})
+        await self._turns.interrupt("speech")
+
+    async def _understood(self, text: str) -> None:
+        await self._event("transcript", {"text": text})
+        if text:
+            await self._ask(heard_message(self._asks, text))
+
+    async def not_understood(self, error: GroundworkError) -> None:
+        """Tells what is wrong; the conversation goes on."""
+        body = problem(error)
+        await self._event("error", {**body, "message": body["detail"]})
 
     async def _run_request(self, message: SpokenMessage) -> pb.StartRunRequest:
         collection_ids = all_meant(self._services, message.collection_ids or [])
@@ -84,18 +145,36 @@ class VoiceChat:
 
     async def said(self, piece: Speakable, run_id: str, seq: int) -> None:
         await self._event("speakable", piece.data(run_id, seq))
+        if self._says:
+            await self._mouth.say(run_id, piece)
 
     async def happened(self, event: RunEvent) -> None:
         await self._event(event.kind, event.data, str(event.seq))
 
     async def ended(self, ending: Json) -> None:
+        await self._mouth.finish()
         await self._event("spoken", ending)
 
     async def failed(self, data: Json) -> None:
         await self._event("error", data)
 
     async def interrupted(self, run_id: str, reason: str) -> None:
+        await self._mouth.stop()
         await self._event("interrupted", {"run_id": run_id or None, "reason": reason})
+
+    async def sound_begins(self, run_id: str, piece: Speakable) -> None:
+        await self._event("audio", {"run_id": run_id, "index": piece.index, "format": "pcm16", "rate": SOUND_RATE})
+
+    async def sound(self, pcm: bytes) -> None:
+        await self._socket.send(pcm)
+
+    async def sound_ends(self, run_id: str, piece: Speakable) -> None:
+        await self._event("audio_end", {"run_id": run_id, "index": piece.index})
+
+    async def sound_failed(self, run_id: str, error: GroundworkError) -> None:
+        await self._event(
+            "degraded", {"run_id": run_id, "part": "speech", "reason": error.reason, "message": error.message}
+        )
 
     async def _event(self, event: str, data: Mapping[str, object], seq: str | None = None) -> None:
         await self._socket.tell({"event": event, "id": seq, "data": data})

@@ -1,6 +1,7 @@
 """What a client says over `/ws/voice-chat`: JSON objects with a `type`."""
 
-from typing import Annotated, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, TypeAdapter, ValidationError
 
@@ -9,6 +10,7 @@ from kit.validation import expectation
 from services.gateway.errors import MalformedMessage
 from services.gateway.schemas.chat import ToolChatRequest
 from services.gateway.schemas.fields import Pattern, RequestBody, RunId
+from services.gateway.voice.sound import SoundFormat
 
 _MOST_TOLD = 5
 Language = Annotated[str, Pattern("^[a-z]{2,3}$", "is no language; use its ISO 639 code, `en` for example")]
@@ -42,17 +44,61 @@ class Resume(RequestBody):
     language: Language | None = Field(default=None, description="As in the message.")
 
 
-ClientMessage = Annotated[SpokenMessage | Cancel | Resume, Field(discriminator="type")]
-_adapter: TypeAdapter[SpokenMessage | Cancel | Resume] = TypeAdapter(ClientMessage)
+class Commit(RequestBody):
+    """Ends an utterance whose sound was sent."""
+
+    type: Literal["commit"]
 
 
-def read_message(text: str) -> SpokenMessage | Cancel | Resume:
+class SoundInput(RequestBody):
+    """What the binary messages of the client hold."""
+
+    format: SoundFormat = Field(
+        default="pcm16",
+        description="`pcm16`: one channel, little-endian. `opus`: Ogg or WebM, one whole file an utterance.",
+    )
+    rate: int = Field(default=16_000, ge=8_000, le=48_000, description="Samples a second of `pcm16`.")
+    turn_detection: bool = Field(
+        default=True,
+        description="Whether utterances are found in `pcm16`. Otherwise, and of `opus`, `commit` ends each.",
+    )
+
+
+class SoundSetUp(RequestBody):
+    """Sets up sound in and out, for as long as the WebSocket is open."""
+
+    type: Literal["audio"]
+    input: SoundInput | None = Field(default=None, description="The sound that is sent; null means none.")
+    output: bool = Field(default=False, description="Whether what is to be said comes as sound too.")
+    voice: str = Field(default="", max_length=100, description="Voice of the speech endpoint; empty means as set.")
+    asks: dict[str, Any] = Field(
+        default_factory=dict, description="Members of the messages that are heard, such as `thread_id`."
+    )
+
+
+Message = SpokenMessage | Cancel | Resume | Commit | SoundSetUp
+_adapter: TypeAdapter[Message] = TypeAdapter(Annotated[Message, Field(discriminator="type")])
+
+
+def read_message(text: str) -> Message:
     """Raises MalformedMessage, which says what is wrong."""
     try:
         return _adapter.validate_json(text)
     except ValidationError as error:
-        told = "; ".join(
-            f"{'.'.join(str(part) for part in each['loc'][1:]) or 'type'}: {expectation(each)}"
-            for each in error.errors()[:_MOST_TOLD]
-        )
-        raise MalformedMessage(f"this message is not understood: {told}. docs/voice.md shows the messages") from None
+        raise _malformed(error, 1) from None
+
+
+def heard_message(asks: Mapping[str, Any], text: str) -> SpokenMessage:
+    """The message of an utterance. Raises MalformedMessage."""
+    try:
+        return SpokenMessage.model_validate({**asks, "type": "message", "message": text})
+    except ValidationError as error:
+        raise _malformed(error, 0) from None
+
+
+def _malformed(error: ValidationError, skipped: int) -> MalformedMessage:
+    told = "; ".join(
+        f"{'.'.join(str(part) for part in each['loc'][skipped:]) or 'type'}: {expectation(each)}"
+        for each in error.errors()[:_MOST_TOLD]
+    )
+    return MalformedMessage(f"this message is not understood: {told}. docs/voice.md shows the messages")

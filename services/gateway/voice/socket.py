@@ -38,6 +38,13 @@ class ClientSocket:
         except RuntimeError as error:  # closed from here meanwhile
             raise WebSocketDisconnect(NORMAL) from error
 
+    async def send(self, sound: bytes) -> None:
+        """Sends sound as it is. Raises WebSocketDisconnect."""
+        try:
+            await self._socket.send_bytes(sound)
+        except RuntimeError as error:  # closed from here meanwhile
+            raise WebSocketDisconnect(NORMAL) from error
+
     async def receive(self) -> str | bytes:
         """The next message. Raises WebSocketDisconnect."""
         message = await self._socket.receive()
@@ -49,6 +56,17 @@ class ClientSocket:
     def note_turn(self) -> None:
         """Has the audit log know that the caller has asked for something."""
         self._audit.request(self._socket.scope, 200)
+
+
+async def next_message(socket: ClientSocket, silent_for_s: float, is_busy: Callable[[], bool]) -> str | bytes | None:
+    """The next message; None when the client was silent for so long while nothing went on. Raises WebSocketDisconnect."""
+    while True:
+        try:
+            async with asyncio.timeout(silent_for_s):
+                return await socket.receive()
+        except TimeoutError:
+            if not is_busy():
+                return None
 
 
 Converse = Callable[[ClientSocket], Awaitable[None]]

@@ -84,7 +84,7 @@ def run_of_sentences() -> list[run_pb.RunEvent]:
 async def test_answer_comes_as_events_and_as_pieces_with_their_citations(live: Live, world: World) -> None:
     world.orchestrator.log = run_of_sentences()
     async with live() as client, opened(client) as socket:
-        assert (await heard(socket, "ready"))[0]["data"] == {"audio": None}
+        assert (await heard(socket, "ready"))[0]["data"] == {"audio": {"input": False, "output": False}}
         await say(socket, **MESSAGE, thread_id="0123456789ab", tools=["search"])
         events = await heard(socket, "spoken")
     (request,) = world.orchestrator.requests
@@ -175,7 +175,7 @@ async def test_run_that_waits_says_so(live: Live, world: World) -> None:
         ('{"type": "message", "message": " "}', "MALFORMED_MESSAGE"),
         ('{"type": "message", "message": "Hi", "colour": 1}', "MALFORMED_MESSAGE"),
         ('{"type": "resume", "run_id": "x"}', "MALFORMED_MESSAGE"),
-        (b"\0\0", "MALFORMED_MESSAGE"),
+        (b"\0\0", "SOUND_NOT_UNDERSTOOD"),
         (json.dumps({"type": "resume", "run_id": "f" * 32}), "RUN_NOT_FOUND"),
         (json.dumps({**MESSAGE, "collection_ids": ["nope"]}), "COLLECTION_NOT_FOUND"),
     ],

@@ -42,7 +42,8 @@ do. Takes $. */}}
 
 {{- define "groundwork.check.addresses" -}}
 {{- $given := dict "llm.baseUrl" .Values.llm.baseUrl "telemetry.otlpEndpoint" .Values.telemetry.otlpEndpoint
-  "qdrant.external.url" .Values.qdrant.external.url -}}
+  "qdrant.external.url" .Values.qdrant.external.url
+  "speech.baseUrl" .Values.speech.baseUrl "speech.outputBaseUrl" .Values.speech.outputBaseUrl -}}
 {{- range $name, $url := $given -}}
 {{- if and $url (not (regexMatch "^https?://[^\\s/?#,]+(/[^\\s?#]*)?$" $url)) -}}
 {{- fail (printf "%s is %q: it must be an address such as http://name:8000, with http:// or https:// in front." $name $url) -}}
@@ -92,6 +93,11 @@ do. Takes $. */}}
 {{- define "groundwork.check.models" -}}
 {{- if and .Values.vllm.enabled .Values.llm.baseUrl -}}
 {{- fail "vllm.enabled and llm.baseUrl are both set: the chart's vLLM is the language model then. Name others in the Secret llm.providersSecret." -}}
+{{- end -}}
+{{- with .Values.speech -}}
+{{- if and .existingSecret (not (or .baseUrl .outputBaseUrl)) -}}
+{{- fail "speech.existingSecret holds the key of speech.baseUrl, which is not set." -}}
+{{- end -}}
 {{- end -}}
 {{- if and .Values.llm.existingSecret (not (include "groundwork.llmUrl" .)) -}}
 {{- fail "llm.existingSecret holds the key of llm.baseUrl, which is not set." -}}

@@ -55,6 +55,19 @@ GROUNDWORK_OIDC_ISSUERS_FILE: /etc/groundwork/oidc/issuers.json
 {{- with .values.proxies }}
 GROUNDWORK_PROXIES: {{ join "," . | quote }}
 {{- end }}
+{{- $speech := .root.Values.speech }}
+{{- with $speech.baseUrl }}
+GROUNDWORK_SPEECH_BASE_URL: {{ . }}
+GROUNDWORK_SPEECH_TRANSCRIPTION_MODEL: {{ $speech.transcriptionModel | quote }}
+{{- end }}
+{{- if or $speech.baseUrl $speech.outputBaseUrl }}
+GROUNDWORK_SPEECH_OUTPUT_BASE_URL: {{ $speech.outputBaseUrl | quote }}
+GROUNDWORK_SPEECH_MODEL: {{ $speech.model | quote }}
+GROUNDWORK_SPEECH_VOICE: {{ $speech.voice | quote }}
+{{- with $speech.existingSecret }}
+GROUNDWORK_SPEECH_API_KEY: {secretKeyRef: {name: {{ . }}, key: api-key}}
+{{- end }}
+{{- end }}
 {{- if include "groundwork.embedded" .root }}
 GROUNDWORK_SEARCH_TIMEOUT_S: 60
 {{- end }}

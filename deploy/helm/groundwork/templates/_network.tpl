@@ -117,8 +117,13 @@ spec:
 - {{ regexFind "[0-9]+$" . }}
 {{- end }}
 {{- end }}
-{{- if and (eq .component "gateway") $values.auth.issuersSecret }}
+{{- if eq .component "gateway" }}
+{{- if $values.auth.issuersSecret }}
 - 443
+{{- end }}
+{{- range compact (list $values.speech.baseUrl $values.speech.outputBaseUrl) }}
+- {{ include "groundwork.portOf" (dict "url" .) }}
+{{- end }}
 {{- end }}
 {{- if and (eq .component "orchestrator") $values.llm.baseUrl }}
 - {{ include "groundwork.portOf" (dict "url" $values.llm.baseUrl) }}

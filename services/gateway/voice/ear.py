@@ -1,0 +1,118 @@
+"""What a client says as sound, as utterances and then as text, in the order in which they were said."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from kit.errors import GroundworkError
+from services.gateway.adapters.speech import SpeechApi
+from services.gateway.errors import SoundNotUnderstood
+from services.gateway.voice.activity import SpeechFinder, SpeechStarted, SpeechStopped, speech_finder
+from services.gateway.voice.sound import DETECTED_RATE, SoundFormat, resampled, wav_file
+
+_MOST_BYTES = 4 * 1024 * 1024
+"""Of one utterance whose end the client says: two minutes of PCM at 16 kHz, and hours of Opus."""
+_WAITING = 4
+"""Utterances that wait for their text. Then the client is read no further."""
+_OGG, _WEBM = b"OggS", b"\x1a\x45\xdf\xa3"
+_LEAST_BYTES = DETECTED_RATE // 10 * 2
+"""A tenth of a second: recognisers refuse less."""
+
+
+class Ear:
+    """Listens to one client. Its task ends with `close`."""
+
+    def __init__(
+        self,
+        speech: SpeechApi,
+        *,
+        started: Callable[[], Awaitable[None]],
+        stopped: Callable[[], Awaitable[None]],
+        understood: Callable[[str], Awaitable[None]],
+        failed: Callable[[GroundworkError], Awaitable[None]],
+    ) -> None:
+        self._speech = speech
+        self._started, self._stopped, self._understood, self._failed = started, stopped, understood, failed
+        self._form: SoundFormat = "pcm16"
+        self._rate = DETECTED_RATE
+        self._language = ""
+        self._finder: SpeechFinder | None = None
+        self._heard = bytearray()
+        self._utterances: asyncio.Queue[tuple[bytes, str]] = asyncio.Queue(_WAITING)
+        self._working: asyncio.Task[None] | None = None
+
+    async def set_up(self, form: SoundFormat, rate: int, *, detects: bool, language: str) -> None:
+        """Says what the sound is. With `detects` utterances are found in it; otherwise the client says where one ends."""
+        self._form, self._rate, self._language = form, rate, language
+        self._heard.clear()
+        self._finder = await asyncio.to_thread(speech_finder) if detects and form == "pcm16" else None
+
+    async def hear(self, data: bytes) -> None:
+        """Takes the next sound. Raises SoundNotUnderstood."""
+        if self._form == "pcm16" and len(data) % 2:
+            raise SoundNotUnderstood("this is no PCM of 16 bits: it has half a sample; send whole samples")
+        if self._finder is None:
+            if len(self._heard) + len(data) > _MOST_BYTES:
+                self._heard.clear()
+                raise SoundNotUnderstood(f"an utterance is over {_MOST_BYTES} bytes; commit it earlier")
+            self._heard += data
+            return
+        finder = self._finder
+        found = await asyncio.to_thread(lambda: finder.hear(resampled(data, self._rate)))
+        for each in found:
+            await self._note(each)
+
+    async def commit(self) -> None:
+        """The utterance ends here. Raises SoundNotUnderstood where nothing was said."""
+        if self._finder is not None:
+            for each in self._finder.finish():
+                await self._note(each)
+            return
+        sound = bytes(self._heard)
+        self._heard.clear()
+        if self._form == "opus":
+            await self._queue(sound, _file_name(sound))
+        elif len(pcm := await asyncio.to_thread(resampled, sound, self._rate)) < _LEAST_BYTES:
+            raise SoundNotUnderstood("this utterance is shorter than a tenth of a second; send its sound before commit")
+        else:
+            await self._queue(wav_file(pcm), "speech.wav")
+
+    def clear(self) -> None:
+        """Forgets what was not committed."""
+        self._heard.clear()
+        if self._finder is not None:
+            self._finder.finish()
+
+    async def close(self) -> None:
+        """Ends the task."""
+        if self._working is not None:
+            self._working.cancel()
+            await asyncio.gather(self._working, return_exceptions=True)
+
+    async def _note(self, found: SpeechStarted | SpeechStopped) -> None:
+        if isinstance(found, SpeechStarted):
+            await self._started()
+        else:
+            await self._stopped()
+            await self._queue(wav_file(found.pcm), "speech.wav")
+
+    async def _queue(self, sound: bytes, file_name: str) -> None:
+        if self._working is None:
+            self._working = asyncio.create_task(self._work())
+        await self._utterances.put((sound, file_name))
+
+    async def _work(self) -> None:
+        while True:
+            sound, file_name = await self._utterances.get()
+            try:
+                await self._understood(await self._speech.transcribe(sound, file_name, self._language))
+            except GroundworkError as error:
+                await self._failed(error)
+
+
+def _file_name(sound: bytes) -> str:
+    """With the ending by which a recogniser knows the container. Raises SoundNotUnderstood."""
+    if sound.startswith(_OGG):
+        return "speech.ogg"
+    if sound.startswith(_WEBM):
+        return "speech.webm"
+    raise SoundNotUnderstood("this is no Opus in Ogg or WebM; send one whole file from its first byte, then commit")
