@@ -54,7 +54,8 @@ class Outside:
 
     @asynccontextmanager
     async def ask(self, url: str, headers: Mapping[str, str] | None = None) -> AsyncIterator[httpx.Response]:
-        """The answer to a GET, of any status but those that mean "later". Raises SourceAway, SourceBusy, and as the guard."""
+        """The answer to a GET, of any status but what means "later"; a server that fails is asked thrice. Raises SourceAway,
+        SourceBusy, and as the guard."""
         response = await self._answer(url, headers or {})
         try:
             yield response
@@ -84,6 +85,8 @@ class Outside:
             response = await self._follow(url, headers)
             wait_s = _wanted_rest_s(response, pause_s)
             if wait_s is None:
+                return response
+            if pause_s is None and not _says_when(response):
                 return response
             await response.aclose()
             if pause_s is None or wait_s > _WAIT_MOST_S:
@@ -148,8 +151,7 @@ async def body_of(response: httpx.Response) -> AsyncIterator[bytes]:
 
 def _wanted_rest_s(response: httpx.Response, pause_s: float | None) -> float | None:
     """Seconds until the server may be asked again; None where it has answered."""
-    says_so = response.headers.get("x-ratelimit-remaining") == "0" or "retry-after" in response.headers
-    if response.status_code not in _TRY_AGAIN and not (response.status_code == 403 and says_so):
+    if response.status_code not in _TRY_AGAIN and not (response.status_code == 403 and _says_when(response)):
         return None
     said = response.headers.get("retry-after", "")
     with contextlib.suppress(ValueError):
@@ -159,6 +161,12 @@ def _wanted_rest_s(response: httpx.Response, pause_s: float | None) -> float | N
     with contextlib.suppress(ValueError):
         return max(1.0, float(response.headers.get("x-ratelimit-reset", "")) - datetime.now(UTC).timestamp())
     return pause_s if pause_s is not None else 60.0
+
+
+def _says_when(response: httpx.Response) -> bool:
+    """Whether the server limits how often it is asked, rather than fails."""
+    is_used_up = response.headers.get("x-ratelimit-remaining") == "0"
+    return response.status_code == 429 or is_used_up or "retry-after" in response.headers
 
 
 def _away(url: httpx.URL, error: Exception) -> SourceAway:

@@ -25,6 +25,8 @@ class SourceFile:
     name: str = ""
     """Of its document, below the source's name; empty: its key."""
     metadata: Mapping[str, str] = field(default_factory=dict)
+    encoding: str = ""
+    """Of a text, as the source names it; empty when unknown."""
     settled_at: float = 0.0
     """Seconds since 1970 from which on the version tells every change. What is read before is looked at again by the next sync."""
 

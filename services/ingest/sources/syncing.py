@@ -149,8 +149,11 @@ class SourceSyncs:
 
     async def _bring_into_step(self, source: SourceRecord, progress: _Progress) -> None:
         async with self._opener.open(source) as reader:
+            retries = source.requested_at is not None
+            known = await self._known.of(source.place)
             had_trouble = source.sync.error is not None or source.sync.failing_count > 0
-            listing = await reader.list_changes("" if had_trouble else source.sync.cursor)
+            reads_all = had_trouble or (retries and any(file.is_rejected for file in known.values()))
+            listing = await reader.list_changes("" if reads_all else source.sync.cursor)
             known = await self._known.of(source.place)
             if listing.is_complete and known and not listing.files and not source.accepts_empty:
                 raise SourceEmpty(
@@ -159,9 +162,7 @@ class SourceSyncs:
                 )
             for problem in listing.problems:
                 progress.fail(problem)
-            wanted = [
-                file for file in listing.files if _is_wanted(file, known, retries=source.requested_at is not None)
-            ]
+            wanted = [file for file in listing.files if _is_wanted(file, known, retries=retries)]
             gone = _gone(listing, known)
             progress.count(total=len(wanted) + len(gone) + len(listing.problems))
             await self._take_all(source, reader, wanted, known, gone, progress)
@@ -216,6 +217,7 @@ class SourceSyncs:
             0,
             "",
             file.metadata,
+            encoding=file.encoding,
             lane=Lane.BULK,
             origin=Origin(source.source_id, file.key, version),
         )

@@ -1,0 +1,183 @@
+"""A repository on GitHub or on a GitHub Enterprise Server: the files of a branch, by the hashes that git has for them. What has
+changed since a commit is asked for by comparing the two."""
+
+import contextlib
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+
+from services.ingest.adapters.outside import Outside, Sign, body_of, outside
+from services.ingest.errors import BadSource, FileNotTaken, SourceAway, SourceTooLarge
+from services.ingest.sources.models import SourceFile, SourceListing
+from services.ingest.sources.patterns import matcher
+from services.ingest.sources.ports import Opening, SourceField, SourceKind, SourceReader
+
+_API = "https://api.github.com"
+_HEADERS = {"Accept": "application/vnd.github+json", "X-GitHub-Api-Version": "2022-11-28"}
+_RAW = {**_HEADERS, "Accept": "application/vnd.github.raw+json"}
+_COMPARED_MOST = 300
+"""Files that a comparison tells of. One that tells of so many may have left some out."""
+_FILE_MODES = ("100644", "100755")
+"""Neither links nor other repositories."""
+
+
+class RepositoryReader:
+    """The files of one branch."""
+
+    def __init__(self, http: Outside, opening: Opening) -> None:
+        settings = opening.settings
+        owner, _, name = settings["repository"].partition("/")
+        if not owner or not name or "/" in name:
+            raise BadSource("repository is the owner and the name, as octocat/hello-world")
+        self._http = http
+        self._url = f"{settings.get('endpoint', _API).rstrip('/')}/repos/{quote(owner)}/{quote(name)}"
+        self._branch = settings.get("branch", "")
+        self._below = f"{folder}/" if (folder := settings.get("path", "").strip("/")) else ""
+        self._matches = matcher(settings.get("only", ""))
+        self._max_files = opening.surroundings.max_files
+
+    async def look(self) -> None:
+        """Raises SourceAway where the repository or the branch cannot be read."""
+        found = await self._get("")
+        self._branch = self._branch or str(found["default_branch"])
+        await self._head()
+
+    async def list_changes(self, cursor: str) -> SourceListing:
+        head, tree = await self._head()
+        if cursor == head:
+            return SourceListing((), is_complete=False, cursor=head)
+        if cursor and (changes := await self._changes(cursor, head)) is not None:
+            return changes
+        files = await self._files(tree)
+        return SourceListing(files, cursor=head)
+
+    async def _head(self) -> tuple[str, str]:
+        """The newest commit of the branch, and its tree."""
+        found = await self._get(f"/commits/{quote(self._branch, safe='/')}")
+        return str(found["sha"]), str(found["commit"]["tree"]["sha"])
+
+    async def _changes(self, base: str, head: str) -> SourceListing | None:
+        """None where a comparison cannot tell: the branch was written anew, or too much has changed."""
+        answer = await self._http.text(f"{self._url}/compare/{base}...{head}", _HEADERS)
+        if answer.status_code != 200:
+            return None
+        found = answer.json()
+        changed = found.get("files", ())
+        if found.get("status") != "ahead" or len(changed) >= _COMPARED_MOST:
+            return None
+        files, gone = [], []
+        for each in changed:
+            if each["status"] == "removed":
+                gone.append(each["filename"])
+            elif self._is_meant(each["filename"]):
+                files.append(self._file(each["filename"], each["sha"], 0))
+            if each["status"] == "renamed":
+                gone.append(each["previous_filename"])
+        return SourceListing(files, is_complete=False, gone=gone, cursor=head)
+
+    async def _files(self, tree: str) -> list[SourceFile]:
+        found = await self._get(f"/git/trees/{tree}?recursive=1")
+        if not found.get("truncated"):
+            return self._checked(self._blobs(found, ""))
+        files: list[SourceFile] = []  # too many for one answer: folder by folder
+        folders = [("", tree)]
+        while folders:
+            below, sha = folders.pop()
+            listed = await self._get(f"/git/trees/{sha}")
+            files = self._checked([*files, *self._blobs(listed, below)])
+            inner = [(f"{below}{each['path']}/", each["sha"]) for each in listed["tree"] if each["type"] == "tree"]
+            folders += [each for each in inner if each[0].startswith(self._below) or self._below.startswith(each[0])]
+        return files
+
+    def _blobs(self, listed: Any, below: str) -> list[SourceFile]:
+        return [
+            self._file(f"{below}{each['path']}", each["sha"], each.get("size", 0))
+            for each in listed["tree"]
+            if each["type"] == "blob" and each["mode"] in _FILE_MODES and self._is_meant(f"{below}{each['path']}")
+        ]
+
+    def _checked(self, files: list[SourceFile]) -> list[SourceFile]:
+        if len(files) > self._max_files:
+            raise SourceTooLarge(
+                f"the repository has more than {self._max_files} files; name a path or patterns, or have the operator raise "
+                "GROUNDWORK_SOURCE_MAX_FILES"
+            )
+        return files
+
+    def _is_meant(self, path: str) -> bool:
+        return path.startswith(self._below) and self._matches(path)
+
+    def _file(self, path: str, sha: str, size_bytes: int) -> SourceFile:
+        return SourceFile(path, sha, size_bytes, path.removeprefix(self._below))
+
+    async def _get(self, path: str) -> Any:
+        """Raises SourceAway."""
+        answer = await self._http.text(f"{self._url}{path}", _HEADERS)
+        if answer.status_code != 200:
+            raise _refused(answer)
+        try:
+            return answer.json()
+        except ValueError as error:
+            raise SourceAway("the server does not answer as GitHub does; see that the endpoint is right") from error
+
+    async def fetch(self, file: SourceFile) -> AsyncIterator[bytes]:
+        async with self._http.ask(f"{self._url}/git/blobs/{file.version}", _RAW) as answer:
+            if answer.status_code != 200:
+                raise FileNotTaken(
+                    "FILE_UNREADABLE",
+                    f"GitHub does not give it out ({answer.status_code}); it gives out files up to 100 MB",
+                )
+            async for piece in body_of(answer):
+                yield piece
+
+
+def _refused(answer: httpx.Response) -> SourceAway:
+    said = str(answer.status_code)
+    with contextlib.suppress(ValueError, AttributeError):
+        said = f"{said} {answer.json().get('message', '')}".strip()[:200]
+    if answer.status_code == 401:
+        return SourceAway(f"GitHub does not know the token ({said}); give the source another one")
+    what = "see that repository and branch are there, and that the token may read its contents"
+    return SourceAway(f"the repository cannot be read ({said}); {what}")
+
+
+def _signer(opening: Opening) -> Sign | None:
+    token = opening.secrets.get("token", "")
+    if not token:
+        return None
+    if not token.isascii() or not token.isprintable():
+        raise BadSource("the token has characters that no token has; copy it again")
+
+    async def sign(_: httpx.Request) -> Mapping[str, str]:
+        return {"Authorization": f"Bearer {token}"}
+
+    return sign
+
+
+@asynccontextmanager
+async def _open(opening: Opening) -> AsyncIterator[SourceReader]:
+    async with outside(opening.surroundings.guard, _signer(opening)) as http:
+        reader = RepositoryReader(http, opening)
+        await reader.look()
+        yield reader
+
+
+KIND = SourceKind(
+    name="github",
+    says="The files of a branch of a repository on GitHub.",
+    fields=(
+        SourceField("repository", "owner and name, as octocat/hello-world", is_required=True),
+        SourceField("branch", "its default branch by default"),
+        SourceField("path", "only what is below this path, as docs"),
+        SourceField(
+            "only", "only files whose names match one of these patterns, with commas between them, as *.md,*.pdf"
+        ),
+        SourceField("endpoint", f"{_API} by default; of a GitHub Enterprise Server https://HOST/api/v3"),
+        SourceField("token", "that may read the contents of the repository", is_secret=True),
+    ),
+    open=_open,
+    default_name=lambda settings: settings["repository"].rpartition("/")[2],
+)
