@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -31,6 +32,8 @@ def start(*, local_llm: bool = False, replicas: str | None = None, program: str 
     except StandaloneError as error:
         sys.stderr.write(f"\n{error}\n")
         return error.exit_code
+    is_usual = settings.data_dir == type(settings).model_fields["data_dir"].default
+    stop = f"{'' if is_usual else f'GROUNDWORK_DATA_DIR={shlex.quote(str(settings.data_dir))} '}{program} stop"
     command = [sys.executable, "-P", "-m", "services.standalone", f"--program={program}"]
     command += ["--llm=local"] if local_llm else []
     command += [f"--replicas={replicas}"] if replicas is not None else []
@@ -41,10 +44,10 @@ def start(*, local_llm: bool = False, replicas: str | None = None, program: str 
     try:
         exit_code = _show_until_ready(supervisor, said, data_dir)
     except KeyboardInterrupt:
-        sys.stdout.write("\nIt goes on starting in the background. Stop it: groundwork stop\n")
+        sys.stdout.write(f"\nIt goes on starting in the background. Stop it: {stop}\n")
         return 130
     if exit_code is None:
-        sys.stdout.write(f"It runs in the background, process {supervisor.pid}. Stop it: {program} stop\n")
+        sys.stdout.write(f"It runs in the background, process {supervisor.pid}. Stop it: {stop}\n")
     return exit_code or 0
 
 

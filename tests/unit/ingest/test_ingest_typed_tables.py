@@ -99,3 +99,29 @@ def test_narrower_rows_above_an_empty_one_are_no_header(tmp_path: Path, text: st
     (tmp_path / "table.csv").write_text(text, "utf-8")
     found = read_file(tmp_path / "table.csv").text
     assert " ".join(found.split()) == " ".join(expected.split())
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "expected"),
+    [
+        (
+            "two.csv",
+            "Date,Amount,Note\n2026-05-01,40,rope\n\nEmployee,Hours\nInes,8\nTomo,7\n",
+            "Date: 2026-05-01; Amount: 40; Note: rope\nEmployee: Ines; Hours: 8\nEmployee: Tomo; Hours: 7",
+        ),
+        (
+            "one.csv",
+            "name,dept,phone\nInes,Stores,221\n\nTomo,Yard,310\nOrla,Office,118\n",
+            "name: Ines; dept: Stores; phone: 221\nname: Tomo; dept: Yard; phone: 310\nname: Orla; dept: Office; phone: 118",
+        ),
+        (
+            "cells.md",
+            "| A | B |\n|---|---|\n| 1 | `x|y` |\n| 1 | 2 | more |\n\n> | C | D |\n> |---|---|\n> | 1 | `p|q` |\n",
+            "A: 1; B: x|y\nA: 1; B: 2; more\nC: 1; D: p|q",
+        ),
+    ],
+    ids=["another table below", "records in groups", "bars within code and cells beyond the header"],
+)
+def test_every_cell_stands_under_its_own_name(tmp_path: Path, name: str, text: str, expected: str) -> None:
+    (tmp_path / name).write_text(text, "utf-8")
+    assert read_file(tmp_path / name).text == expected

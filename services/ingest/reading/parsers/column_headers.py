@@ -43,7 +43,7 @@ _LABELS = frozenset(
     lieferung menge mieter preis projekt rechnung stadt straße stelle termin thema titel typ unterschrift verletzte
     vorname wohnort zeit zeuge ziel zweck ville pays prénom téléphone montant prix objet lieu durée poids taille auteur
     éditeur ciudad país precio cliente lugar motivo cantidad autor peso città paese prezzo luogo naam plaats adres
-    by durch par por von
+    by checked customer durch par por quote quotation reviewed signed tender von
     bedrag prijs imię nazwisko miasto kwota cena klient miejsce nome cidade preço local
         """,
     )

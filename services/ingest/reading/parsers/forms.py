@@ -14,13 +14,17 @@ _PAIR = 2
 
 
 def form_rows_below(rows: Rows) -> int:
-    """How many of the last rows are a form, of rows without an empty one between them and the table above."""
+    """How many of the last rows are a form, of rows without an empty one between them and the table above. It may end in notes:
+    rows of one cell."""
     count = 0
-    while count < len(rows) - _LEAST_ROWS and _is_labelled(rows[-1 - count]):
+    while count < len(rows) - _LEAST_ROWS and (_is_labelled(rows[-1 - count]) or _is_note(rows[-1 - count])):
         count += 1
+    while count and _is_note(rows[len(rows) - count]):
+        count -= 1
     if not count:
         return 0
-    table, form = rows[: min(len(rows) - count, ROWS_LOOKED_AT)], rows[len(rows) - count :]
+    table = rows[: min(len(rows) - count, ROWS_LOOKED_AT)]
+    form = [row for row in rows[len(rows) - count :] if not _is_note(row)]
     while count < len(rows) - _LEAST_ROWS and _may_be_labelled(rows[-1 - count], table[: len(rows) - count - 1]):
         count += 1
     return count if _are_told_by_labels(form, table) and _is_of_another_shape(form, table) else 0
@@ -36,7 +40,8 @@ def form_rows_apart(rows: Rows) -> int:
 
 
 def is_form_below(rows: Rows, table: Rows) -> bool:
-    """Whether rows are a form and no further records of the table above an empty row."""
+    """Whether rows are a form and no further records of the table above an empty row. Notes among them are left out of account."""
+    rows = [row for row in rows if not _is_note(row)]
     if not rows or len(table) < _LEAST_ROWS or not all(map(label_pairs, rows)):
         return False
     if _PAIR * sum(map(_is_labelled, rows)) >= len(rows):
@@ -82,6 +87,10 @@ def _is_column_of_values(table: Rows) -> bool:
     return bool(cells) and all(map(is_value, cells))
 
 
+def _is_note(row: Sequence[str]) -> bool:
+    return sum(map(bool, row)) == 1
+
+
 def _is_labelled(row: Sequence[str]) -> bool:
     pairs = label_pairs(row)
     return bool(pairs) and all(is_label(label) for label, _ in pairs)
@@ -93,6 +102,8 @@ def label_pairs(row: Sequence[str]) -> list[tuple[str, str]]:
     if len(filled) < _PAIR or len(filled) % _PAIR or any(not cell for cell in row[:_PAIR]):
         return []
     pairs = list(zip(filled[::_PAIR], filled[1::_PAIR], strict=True))
-    if len(pairs) > 1 and not all(is_label(label) and not is_label(value) for label, value in pairs):
+    if len(pairs) > 1 and (
+        not all(is_label(label) for label, _ in pairs) or all(is_label(value) for _, value in pairs)
+    ):
         return []
     return pairs

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from markdown_it import MarkdownIt
+from markdown_it.rules_block.table import escapedSplit
 from markdown_it.rules_core import StateCore
 from markdown_it.token import Token
 
@@ -23,6 +24,9 @@ _FRONT_MATTER = re.compile(
 )
 _TAG = re.compile(r"<(/?)(br|sup|sub|s|del|strike)\b[^<>]*>", re.IGNORECASE)
 _SHIFTS = {"sup": 1, "sub": -1}
+_CODE = re.compile(r"(?<!`)(`{1,3})(?!`)[^`]{1,200}\1(?!`)")
+_BAR = re.compile(r"(?<!\\)\|")
+_LONGEST_ROW = 100_000
 _MAX_INDENT = 8
 _OPENING = "[<`"
 _FEW_STEPS = 100_000
@@ -76,8 +80,39 @@ def _unquoted(value: str) -> str:
 
 def _grammar() -> MarkdownIt:
     grammar = MarkdownIt("commonmark").enable(["table", "strikethrough"])
+    grammar.core.ruler.before("inline", "cells", _keep_cells)
     grammar.core.ruler.at("inline", _read_inline)
     return grammar
+
+
+def _keep_cells(state: StateCore) -> None:
+    """Gives rows of tables what the library leaves out: cells beyond those of the header. A bar within code begins no cell here,
+    though by the rules it does."""
+    lines = state.src.split("\n")
+    line, kept, cells = "", list[Token](), list[Token]()
+    for token in state.tokens:
+        if token.type == "tr_open":
+            cells, line = [], lines[token.map[0]] if token.map else ""
+        elif token.type == "inline" and kept and kept[-1].type in ("td_open", "th_open"):
+            cells.append(token)
+        elif token.type == "tr_close" and len(_cells_of(line)) > len(cells):
+            written = _cells_of(_CODE.sub(lambda code: _BAR.sub(r"\\|", code[0]), line))
+            for cell, content in zip(cells, written, strict=False):
+                cell.content = content
+            for content in written[len(cells) :]:
+                kept += (
+                    Token("td_open", "td", 1),
+                    Token("inline", "", 0, content=content),
+                    Token("td_close", "td", -1),
+                )
+        kept.append(token)
+    state.tokens = kept
+
+
+def _cells_of(line: str) -> list[str]:
+    """The cells of a row as it is written, without what a quotation has before it."""
+    cells = [cell.strip() for cell in escapedSplit(line.lstrip("> \t")[:_LONGEST_ROW])]
+    return cells[not cells[0] : len(cells) - (not cells[-1])]
 
 
 def _read_inline(state: StateCore) -> None:

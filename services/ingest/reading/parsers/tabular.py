@@ -3,13 +3,20 @@ makes sense without the table around it."""
 
 import csv
 import io
+import itertools
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
 from services.ingest.reading.decoding import decode
 from services.ingest.reading.models import Block, BlockKind, ParsedDocument
-from services.ingest.reading.parsers.column_headers import ROWS_LOOKED_AT, header_score, unsaid_names
+from services.ingest.reading.parsers.column_headers import (
+    ROWS_LOOKED_AT,
+    header_score,
+    is_label,
+    names_columns,
+    unsaid_names,
+)
 from services.ingest.reading.parsers.forms import form_rows_apart
 from services.ingest.reading.parsers.plain import encoding_warnings
 from services.ingest.reading.parsers.table_values import can_name_columns, is_value
@@ -37,7 +44,38 @@ def parse_csv(source: Source, name: str) -> ParsedDocument:
     csv.field_size_limit(max(len(text), 131_072))
     noted = _DELIMITER_NOTE.match(text)
     delimiter = noted[1] if noted else _delimiter(text, name)
-    all_rows = list(_rows(text[noted.end() :] if noted else text, delimiter))
+    rows = list(_rows(text[noted.end() :] if noted else text, delimiter))
+    blocks: list[Block] = []
+    warnings = encoding_warnings(decoded)
+    for table in _tables(rows):
+        body = _read_table(table, blocks)
+        warnings += _ragged(max((len(row) for row in body[:1000]), default=0), body)
+    return ParsedDocument(title_from(name), tuple(blocks), warnings=warnings)
+
+
+def _tables(all_rows: Sequence[list[str]]) -> Iterator[list[list[str]]]:
+    """The rows of each table, with the empty ones: behind one of these another table may begin, with names of its own."""
+    first = 0
+    for at in range(2, len(all_rows) - 1):
+        if any(all_rows[at - 1]) or not all(map(any, all_rows[at : at + 2])):
+            continue
+        above = [row for row in all_rows[first : min(at, first + ROWS_LOOKED_AT)] if any(row)]
+        if len(above) > 1 and names_columns(above) and _begins_table(all_rows[at : at + ROWS_LOOKED_AT]):
+            yield list(all_rows[first:at])
+            first = at
+    yield list(all_rows[first:])
+
+
+def _begins_table(rows: Sequence[Sequence[str]]) -> bool:
+    """Whether rows begin with names of columns, most of which are such as columns are called by."""
+    part = list(itertools.takewhile(any, rows))
+    names = [cell for cell in part[0] if cell]
+    known = sum(map(is_label, names))
+    return len(names) > 1 and 2 * known >= len(names) and names_columns(part)
+
+
+def _read_table(all_rows: list[list[str]], blocks: list[Block]) -> Sequence[Sequence[str]]:
+    """Adds the blocks of one table, and of what stands above and below it. Returns its records."""
     while all_rows and not any(all_rows[-1]):
         all_rows.pop()
     rows = [row for row in all_rows if any(row)]
@@ -45,14 +83,14 @@ def parse_csv(source: Source, name: str) -> ParsedDocument:
     table = rows[: len(rows) - below]
     above = max(_lines_above(table), _lines_before_gap(all_rows[: len(all_rows) - below]))
     header, body = _split_header(table[above:])
-    blocks = [_unnamed(row, BlockKind.TEXT) for row in rows[:above]]
-    if header:
-        blocks += row_blocks(header, body)
-        blocks += (_unnamed(row, BlockKind.ROW) for row in rows[len(table) :])
-    else:
-        blocks += headless_blocks(body := rows[above:])
-    warnings = encoding_warnings(decoded) + _ragged(max((len(row) for row in body[:1000]), default=0), body)
-    return ParsedDocument(title_from(name), tuple(blocks), warnings=warnings)
+    blocks += [_unnamed(row, BlockKind.TEXT) for row in rows[:above]]
+    if not header:
+        body = rows[above:]
+        blocks += headless_blocks(body)
+        return body
+    blocks += row_blocks(header, body)
+    blocks += (_unnamed(row, BlockKind.ROW) for row in rows[len(table) :])
+    return body
 
 
 def _unnamed(row: Sequence[str], kind: BlockKind) -> Block:
