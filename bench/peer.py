@@ -18,12 +18,12 @@ from evals.evaluation import Evaluation, Plan, evaluate
 from evals.files import as_text, write_files
 from evals.indexing import index
 from evals.loading import load_collection
-from evals.metrics import ndcg
 from evals.models import Mode, Query, TestCollection
 from evals.samples import Samples
 from evals.significance import compare
 from evals.system import RunningSystem, running_system
 from evals.tables import Table
+from kit.ranking.metrics import ndcg
 from services.reranker.model_files import MINILM_INT8
 
 TOP_K = 20

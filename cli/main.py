@@ -21,6 +21,7 @@ from cli.commands.collections import collections, ensure_collection, where_else
 from cli.commands.demo import demo
 from cli.commands.documents import documents
 from cli.commands.embedding import embedding
+from cli.commands.evaluate import evaluate
 from cli.commands.extract import extract
 from cli.commands.jobs import jobs
 from cli.commands.limits import limits
@@ -71,6 +72,7 @@ app.command(epilog=WHERE)(demo)
 app.command(cls=OneText, epilog=WHERE)(research)
 app.command(cls=OneText, epilog=WHERE)(chat)
 app.command(epilog=WHERE)(extract)
+app.command(epilog=WHERE)(evaluate)
 app.command(epilog=WHERE)(tools)
 app.add_typer(tool_servers, name="tool-servers")
 app.add_typer(agents, name="agents")

@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from evals.errors import EvaluationError
-from evals.metrics import METRICS
 from evals.modes import DEFAULT
 from evals.scoring import Scores
+from kit.ranking.metrics import METRICS
 
 _FORM = re.compile(r"(?:(?P<mode>.+):)?(?P<metric>[a-z]+@\d+)=(?P<least>[01](?:\.\d+)?)")
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from evals.files import FORMATS
 from evals.loading import OWN_COLLECTION
-from evals.metrics import METRICS
+from kit.ranking.metrics import METRICS
 
 _DESCRIPTION = """Measures the quality of retrieval through the public API. Starts the system on a data directory that is
 thrown away, or uses the one that GROUNDWORK_URL names; settings of the environment (GROUNDWORK_RETRIEVER_…) hold for one that

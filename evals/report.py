@@ -6,11 +6,11 @@ from datetime import UTC, datetime
 
 from evals.answerability import table as answerability_table
 from evals.evaluation import Evaluation
-from evals.metrics import METRICS
 from evals.scoring import Scores, facets
 from evals.searching import MOST_HITS
 from evals.significance import Comparison, compare, holm, mean_interval
 from evals.tables import Table
+from kit.ranking.metrics import METRICS
 
 HEADLINE = "ndcg@10"
 """The metric that modes are compared by."""

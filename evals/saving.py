@@ -7,10 +7,10 @@ from pathlib import Path
 
 from evals import plots
 from evals.evaluation import Evaluation
-from evals.metrics import METRICS
 from evals.models import ModeResult
 from evals.report import Circumstances, render
 from evals.scoring import facets
+from kit.ranking.metrics import METRICS
 
 PAGE, FIGURES, RUNS = "report.md", "results.json", "runs"
 

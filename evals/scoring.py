@@ -4,9 +4,9 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from evals.metrics import DEEP_METRICS, METRICS
 from evals.models import ModeResult, Qrels, Query, Run
 from evals.samples import Samples
+from kit.ranking.metrics import DEEP_METRICS, METRICS
 
 
 @dataclass(frozen=True)

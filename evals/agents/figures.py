@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from evals.agents.asking import Outcome
-from evals.metrics import ndcg
+from kit.ranking.metrics import ndcg
 
 _TOP = 8
 

@@ -35,6 +35,7 @@ ARROWS = frozenset(
         Arrow("backup", "nats", 4222),
         Arrow("restore", "nats", 4222),
         Arrow("test", "gateway", HTTP_PORT),
+        Arrow("evaluation", "gateway", HTTP_PORT),
     }
 )
 

@@ -114,7 +114,7 @@ CASES = (
     Case(
         "a Secret with the bootstrap key",
         values={"auth": {"existingSecret": "my-key"}},
-        given_secrets={"my-key": Given(("key",), ("gateway", "test"))},
+        given_secrets={"my-key": Given(("key",), ("gateway", "test", "evaluation"))},
     ),
     Case(
         "scraped",
@@ -222,6 +222,15 @@ CASES = (
         runtime_class="nvidia",
     ),
     Case("backups", values={"backup": {"enabled": True}}),
+    Case(
+        "an evaluation",
+        values={"evaluation": {"enabled": True, "questions": [{"question": "How long?", "documents": ["a.pdf"]}]}},
+    ),
+    Case(
+        "an evaluation by questions of a ConfigMap",
+        values={"evaluation": {"enabled": True, "existingConfigMap": "my-questions"}},
+        given_names=frozenset({("ConfigMap", "my-questions")}),
+    ),
     Case("nothing prepared", values={"prepare": {"enabled": False}}),
     Case("names that YAML takes for others", release="on", namespace="0x1f"),
     Case("a name of one's own", values={"fullnameOverride": "search"}, release="team-a", namespace="shared"),

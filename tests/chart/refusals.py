@@ -36,6 +36,8 @@ REFUSALS = (
     Refusal("two servers of NATS", {"nats": {"replicas": 2}}, ("/nats/replicas", "1, 3, 5")),
     Refusal("a budget that allows no drain", {"tools": {"pdb": {"maxUnavailable": 0}}}, ("/tools/pdb/maxUnavailable",)),
     Refusal("a level that there is not", {"telemetry": {"logLevel": "LOUD"}}, ("/telemetry/logLevel", "INFO")),
+    Refusal("an evaluation without questions", {"evaluation": {"enabled": True}}, ("evaluation.questions",)),
+    Refusal("a metric that there is not", {"evaluation": {"failUnder": {"f1": 1}}}, ("/evaluation/failUnder", "f1")),
     Refusal("a time that is none", {"backup": {"schedule": "at three"}}, ("/backup/schedule",)),
     Refusal("a size that is none", {"tools": {"tmpSize": "1 GB"}}, ("/tools/tmpSize",)),
     Refusal("a size in a wrong place", {"retriever": {"persistence": {"size": -5}}}, ("/retriever/persistence/size",)),

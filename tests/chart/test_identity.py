@@ -13,7 +13,7 @@ HOLDERS: dict[str, set[str]] = {
     r"nats-groundwork": {"nats", "backup", "restore"},
     r"nats-routes": {"nats"},
     r"nats-(?P<component>.+)": {"{component}", "nats"},
-    r"bootstrap-key": {"gateway", "test"},
+    r"bootstrap-key": {"gateway", "test", "evaluation"},
     r"(?P<component>.+)-tls": {"{component}"},
     r"qdrant": {"qdrant", "retriever"},
 }
@@ -95,6 +95,7 @@ def test_every_secret_and_config_map_that_a_pod_names_is_there(release: Release)
         ("Secret", each.spec["secretName"]): {"tls.crt", "tls.key", "ca.crt"} for each in release.of_kind("Certificate")
     }
     there |= {("Secret", name): set(given.keys) for name, given in release.case.given_secrets.items()}
+    there |= {each: set() for each in release.case.given_names if each[0] == "ConfigMap"}
     for pod in release.pods():
         for kind, name, key, field in references(pod):
             if (kind, name) not in there:

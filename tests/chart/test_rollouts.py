@@ -38,6 +38,7 @@ CHANGES = (
     Change("what is logged", {"telemetry": {"logLevel": "DEBUG"}}, ALL),
     Change("how the message store syncs", {"nats": {"syncInterval": "10s"}}, {"nats"}),
     Change("backups", {"backup": {"enabled": True}}),
+    Change("an evaluation", {"evaluation": {"enabled": True, "existingConfigMap": "my-questions"}}),
 )
 
 

@@ -56,6 +56,14 @@ def test_a_folder_is_ingested_and_questions_are_answered_from_it(
     assert "1986" in answer["answer"]
     assert answer["citations"][0]["document_name"] == "papers/deep/er/lighthouse.txt"
 
+    gold = folder.parent / "gold.jsonl"
+    known = {"question": "When was the light switched off?", "documents": ["papers/deep/er/lighthouse.txt"]}
+    gold.write_text(f"{json.dumps(known)}\n{json.dumps({**known, 'documents': ['nowhere.pdf']})}\n")
+    measured = groundwork(port, "evaluate", str(gold), "-c", collection, "--fail-under", "hit@1=0.6", exit_code=1)
+    assert "FAILED: hit@1 is 0.5, below 0.6" in measured.stderr
+    assert "not found: When was the light switched off? (nowhere.pdf)" in measured.stdout
+    groundwork(port, "evaluate", str(gold), "-c", collection, "--fail-under", "hit@1=0.5")
+
     found = json.loads(groundwork(port, "search", "bicycle", "-c", collection, "-k", "2", "--json").stdout)
     assert found["hits"][0]["document_name"] == "papers/handbook.md"
     explained = groundwork(port, "search", "bicycle", "-c", collection, "--explain").stdout

@@ -211,6 +211,7 @@ LIFE = (
         ("NetworkPolicy/groundwork-prepare",),
     ),
     Break("jobs_end", "Job/groundwork-prepare", "spec.activeDeadlineSeconds", REMOVED),
+    Break("jobs_end", "CronJob/groundwork-evaluation", "spec.concurrencyPolicy", "Allow", case="an evaluation"),
     Break("jobs_end", "CronJob/groundwork-backup", "spec.concurrencyPolicy", "Allow", case="backups"),
     Break(
         "hooks_are_removed_before_they_are_made_again",

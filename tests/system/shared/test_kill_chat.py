@@ -69,12 +69,11 @@ def allowing(base_url: str) -> Iterator[None]:
         allowing.result()
 
 
-def begun(api: Api, question: str, collections: list[str], key: str) -> str:
-    """The run of a new chat, asked for until the system takes it; nobody reads its stream."""
-    body = {"message": question, "collection_ids": collections}
+def begun(api: Api, path: str, body: Json, key: str) -> str:
+    """The run of a new question, asked for until the system takes it; nobody reads its stream."""
     give_up_at = time.monotonic() + PATIENCE_S
     while True:
-        with api.http.stream("POST", "/v1/chat", json=body, headers={**EVENT_STREAM, "Idempotency-Key": key}) as answer:
+        with api.http.stream("POST", path, json=body, headers={**EVENT_STREAM, "Idempotency-Key": key}) as answer:
             if answer.status_code == 200 and "X-Run-Id" in answer.headers:
                 return str(answer.headers["X-Run-Id"])
             answer.read()
@@ -110,7 +109,8 @@ def test_killed_while_tools_are_called_every_chat_ends_and_nothing_is_done_twice
             for number in range(round_ * CHATS_A_KILL, (round_ + 1) * CHATS_A_KILL):
                 name = f"{'note' if number % 2 else 'e-mail'} {number}"
                 question = f"How long is the notice period during probation? Then send {name} in {notes}"
-                runs[name] = begun(model_api, question, [handbook, notes], f"{notes}-{number}")
+                body = {"message": question, "collection_ids": [handbook, notes]}
+                runs[name] = begun(model_api, "/v1/chat", body, f"{notes}-{number}")
             time.sleep(rng.uniform(0.0, 1.2))
             victim = ("orchestrator", "tools")[round_ % 2]
             model_system.wait_until_up(victim, not_pid=kill(model_system, victim))

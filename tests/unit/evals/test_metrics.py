@@ -6,7 +6,7 @@ import random
 import pytest
 import pytrec_eval
 
-from evals.metrics import hit, mrr, ndcg, recall
+from kit.ranking.metrics import hit, mrr, ndcg, recall
 
 DOCUMENTS = [f"d{number}" for number in range(60)]
 

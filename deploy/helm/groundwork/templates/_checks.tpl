@@ -13,6 +13,11 @@ do. Takes $. */}}
 {{- include "groundwork.check.edge" . -}}
 {{- include "groundwork.check.servers" . -}}
 {{- include "groundwork.check.volumes" . -}}
+{{- with .Values.evaluation -}}
+{{- if and .enabled (not .questions) (not .existingConfigMap) -}}
+{{- fail "evaluation.enabled needs evaluation.questions, or evaluation.existingConfigMap: the questions whose documents are known." -}}
+{{- end -}}
+{{- end -}}
 {{- range $component, $_ := include "groundwork.services" . | fromYaml -}}
 {{- include "groundwork.check.service" (dict "root" $ "component" $component) -}}
 {{- end -}}

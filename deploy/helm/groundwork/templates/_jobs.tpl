@@ -33,6 +33,29 @@ env:
   GROUNDWORK_API_KEY: {secretKeyRef: {name: {{ include "groundwork.bootstrapKeySecret" (dict "root" .) }}, key: key}}
 {{- end -}}
 
+{{- /* Measures the search on questions whose documents are known; fails below a bound. */}}
+{{- define "groundwork.evaluation.spec" -}}
+{{- $values := .Values.evaluation -}}
+imageName: cli
+restartPolicy: Never
+args:
+  - evaluate
+  - /questions/questions.jsonl
+  {{- range $values.collections }}
+  - --collection={{ . }}
+  {{- end }}
+  {{- range $metric, $least := $values.failUnder }}
+  - --fail-under={{ $metric }}={{ $least }}
+  {{- end }}
+volumes:
+  - {name: questions, configMap: {name: {{ $values.existingConfigMap | default (include "groundwork.name" (dict "root" . "component" "evaluation")) }}}}
+volumeMounts:
+  - {name: questions, mountPath: /questions, readOnly: true}
+env:
+  GROUNDWORK_URL: http://{{ include "groundwork.name" (dict "root" . "component" "gateway") }}
+  GROUNDWORK_API_KEY: {secretKeyRef: {name: {{ include "groundwork.bootstrapKeySecret" (dict "root" .) }}, key: key}}
+{{- end -}}
+
 {{- define "groundwork.backup.spec" -}}
 imageName: cli
 restartPolicy: Never

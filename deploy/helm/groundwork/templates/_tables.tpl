@@ -16,7 +16,7 @@ tools:         {signs: true,  store: true,  user: true,  data: false}
 {{- /* Who may connect to whom: the arrows of docs/architecture.md. Network policies allow exactly these, and an arrow to port 7000
 gives its callers the address. */}}
 {{- define "groundwork.arrows" -}}
-- {to: gateway,       port: 8080, from: [test]}
+- {to: gateway,       port: 8080, from: [test, evaluation]}
 - {to: orchestrator,  port: 7000, from: [gateway]}
 - {to: retriever,     port: 7000, from: [gateway, orchestrator, ingest, ingest-worker, memory, tools]}
 - {to: reranker,      port: 7000, from: [gateway, orchestrator, retriever, ingest-worker, tools]}
