@@ -30,8 +30,8 @@ _POLL_S = 0.1
 _LEXICAL = "lexical"
 READ_AGAIN = 2_000
 """Chunks of the store whose files are read and embedded again: that takes as long as ingestion, in proportion to their number."""
-_WORDS_PER_CHUNK, _DOCUMENT_CHUNKS = 124, 16
-"""Of ingestion's documents."""
+_WORDS_PER_CHUNK, _DOCUMENT_CHUNKS = 270, 16
+"""Of ingestion's documents, as the multilingual model cuts them."""
 
 
 @dataclass(frozen=True)
