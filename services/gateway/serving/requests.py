@@ -7,7 +7,7 @@ from kit.errors import GroundworkError
 from services.gateway.problems import problem_response
 
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
-WEBSOCKET_PATHS = frozenset({"/ws/voice-chat"})
+WEBSOCKET_PATHS = frozenset({"/v1/realtime", "/ws/voice-chat"})
 """Where WebSockets are opened."""
 _WEBSOCKET = "WEBSOCKET"
 _POLICY_VIOLATION = 1008

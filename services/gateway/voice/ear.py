@@ -25,11 +25,12 @@ class Ear:
         self,
         speech: SpeechApi,
         *,
-        started: Callable[[], Awaitable[None]],
-        stopped: Callable[[], Awaitable[None]],
+        started: Callable[[float], Awaitable[None]],
+        stopped: Callable[[float], Awaitable[None]],
         understood: Callable[[str], Awaitable[None]],
         failed: Callable[[GroundworkError], Awaitable[None]],
     ) -> None:
+        """`started` and `stopped` get the seconds of sound before. Each utterance is then `understood` or `failed`, in order."""
         self._speech = speech
         self._started, self._stopped, self._understood, self._failed = started, stopped, understood, failed
         self._form: SoundFormat = "pcm16"
@@ -90,9 +91,9 @@ class Ear:
 
     async def _note(self, found: SpeechStarted | SpeechStopped) -> None:
         if isinstance(found, SpeechStarted):
-            await self._started()
+            await self._started(found.at_s)
         else:
-            await self._stopped()
+            await self._stopped(found.at_s)
             await self._queue(wav_file(found.pcm), "speech.wav")
 
     async def _queue(self, sound: bytes, file_name: str) -> None:

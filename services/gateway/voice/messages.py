@@ -71,6 +71,9 @@ class SoundSetUp(RequestBody):
     input: SoundInput | None = Field(default=None, description="The sound that is sent; null means none.")
     output: bool = Field(default=False, description="Whether what is to be said comes as sound too.")
     voice: str = Field(default="", max_length=100, description="Voice of the speech endpoint; empty means as set.")
+    answers: bool = Field(
+        default=True, description="Whether what is heard is asked as a message; otherwise it is only told."
+    )
     asks: dict[str, Any] = Field(
         default_factory=dict, description="Members of the messages that are heard, such as `thread_id`."
     )

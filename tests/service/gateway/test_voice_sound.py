@@ -144,7 +144,9 @@ async def test_who_speaks_interrupts_what_is_said(
     assert world.orchestrator.cancelled == [RUN_ID]
 
 
-async def test_opus_is_handed_on_as_it_is_when_it_is_committed(live: Live, service: SpeechService) -> None:
+async def test_opus_is_handed_on_as_it_is_when_it_is_committed(
+    live: Live, world: World, service: SpeechService
+) -> None:
     service.texts = ["Hello", "Hello"]
     opus = {"type": "audio", "input": {"format": "opus"}}
     async with live(**speaking(service)) as client, opened(client) as socket:
@@ -156,6 +158,12 @@ async def test_opus_is_handed_on_as_it_is_when_it_is_committed(live: Live, servi
             assert (await heard(socket, "transcript"))[-1]["data"] == {"text": "Hello"}
             await heard(socket, "spoken")
             assert service.files[-1] == (name, begins + b"firstsecond")
+        await say(socket, **opus, answers=False)
+        service.texts = ["Hello"]
+        await socket.send(b"OggS")
+        await say(socket, type="commit")
+        assert (await heard(socket, "transcript"))[-1]["data"] == {"text": "Hello"}
+        assert len(world.orchestrator.requests) == 2, "what is dictated is not asked"
         await socket.send(b"neither")
         await say(socket, type="commit")
         assert (await heard(socket, "error"))[-1]["data"]["reason"] == "SOUND_NOT_UNDERSTOOD"

@@ -1,0 +1,203 @@
+"""`/v1/realtime`: clients of OpenAI's Realtime API, with the official client and with its types."""
+
+import asyncio
+import base64
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx
+import pytest
+from openai import AsyncOpenAI
+from openai.resources.realtime.realtime import AsyncRealtimeConnection
+from openai.types.realtime import RealtimeServerEvent
+from pydantic import TypeAdapter
+
+from kit.errors import ResourceExhausted
+from tests.doubles.speech import SOUND_OF_A_PIECE, SpeechService
+from tests.service.gateway.conftest import Live, World
+from tests.service.gateway.test_voice_chat import TIMEOUT_S, opened, refused, run_of_sentences
+from tests.service.gateway.test_voice_sound import QUESTION, RATE, service, speaking, speech
+
+__all__ = ["service", "speech"]
+
+SERVER_EVENT: TypeAdapter[Any] = TypeAdapter(RealtimeServerEvent)
+ASKED = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": QUESTION}]}
+
+
+@asynccontextmanager
+async def talking(
+    client: httpx.AsyncClient, model: str = "groundwork@handbook"
+) -> AsyncIterator[AsyncRealtimeConnection]:
+    async with (
+        AsyncOpenAI(base_url=f"{str(client.base_url).rstrip('/')}/v1", api_key="any") as openai,
+        openai.realtime.connect(model=model) as connection,
+    ):
+        yield connection
+
+
+async def events(connection: AsyncRealtimeConnection, until: str) -> list[Any]:
+    """Up to the first of that type, each as the official types have it."""
+    received: list[Any] = []
+    async with asyncio.timeout(TIMEOUT_S):
+        while not received or received[-1].type != until:
+            raw = json.loads(await connection.recv_bytes())
+            received.append(SERVER_EVENT.validate_python(raw))
+            assert received[-1].type == raw["type"]
+    return received
+
+
+async def test_official_client_gets_text_sentence_by_sentence_with_citations(live: Live, world: World) -> None:
+    world.orchestrator.log = run_of_sentences()
+    async with live() as client, talking(client) as connection:
+        (created,) = await events(connection, "session.created")
+        assert created.session.output_modalities == ["text"]
+        await connection.conversation.item.create(item=ASKED)  # type: ignore[arg-type]
+        await connection.response.create()
+        received = await events(connection, "response.done")
+        done = received[-1].response
+        deltas = [each for each in received if each.type == "response.output_text.delta"]
+        await connection.conversation.item.create(item=ASKED)  # type: ignore[arg-type]
+        await connection.response.create()
+        await events(connection, "response.done")
+    first, second = world.orchestrator.requests
+    assert (first.question, list(first.collection_ids), first.style, len(first.history)) == (
+        QUESTION,
+        ["handbook"],
+        "spoken",
+        0,
+    )
+    assert [each.role for each in second.history] == ["user", "assistant"]
+    assert deltas[0].delta == "You have **28 days** [1]."
+    assert deltas[0].groundwork["citations"][0]["document_id"] == "d0000001"
+    assert (done.status, done.output[0].content[0].text) == ("completed", "".join(each.delta for each in deltas))
+    assert done.groundwork["withdrawn"] == [1]
+
+
+async def test_speech_is_heard_and_answered_with_sound(
+    live: Live, world: World, service: SpeechService, speech: bytes
+) -> None:
+    world.orchestrator.log, service.texts = run_of_sentences(), [QUESTION]
+    import numpy as np  # noqa: PLC0415 - of this test alone
+
+    samples = np.frombuffer(speech, dtype="<i2")
+    places = np.arange(len(samples) * 24_000 // RATE) * (RATE / 24_000)
+    at_24_khz = np.interp(places, np.arange(len(samples)), samples).astype("<i2").tobytes()
+    async with live(**speaking(service)) as client, talking(client) as connection:
+        await events(connection, "session.created")
+        await connection.input_audio_buffer.append(
+            audio=base64.b64encode(bytes(20_000) + at_24_khz + bytes(48_000)).decode()
+        )
+        received = await events(connection, "response.done")
+    kinds = [each.type for each in received]
+    for kind in (
+        "input_audio_buffer.speech_started",
+        "input_audio_buffer.speech_stopped",
+        "input_audio_buffer.committed",
+        "conversation.item.input_audio_transcription.completed",
+        "response.created",
+        "response.output_audio_transcript.delta",
+        "response.output_audio.delta",
+        "response.output_audio.done",
+    ):
+        assert kind in kinds
+    of_item = {
+        each.item_id for each in received if each.type.startswith(("input_audio_buffer.", "conversation.item.input"))
+    }
+    assert len(of_item) == 1
+    said = [each.delta for each in received if each.type == "response.output_audio_transcript.delta"]
+    assert said[0] == "You have twenty-eight days."
+    sound = b"".join(base64.b64decode(each.delta) for each in received if each.type == "response.output_audio.delta")
+    assert len(sound) == len(said) * service.pieces * len(SOUND_OF_A_PIECE)
+
+
+async def test_sound_that_is_not_heard_is_told_of(live: Live, service: SpeechService) -> None:
+    service.status = 500
+    push = {"type": "realtime", "audio": {"input": {"turn_detection": None}}}
+    async with live(**speaking(service)) as client, talking(client) as connection:
+        await connection.session.update(session=push)  # type: ignore[arg-type]
+        await connection.input_audio_buffer.append(audio="-")
+        assert (await events(connection, "error"))[-1].error.code == "sound_not_understood"
+        await connection.input_audio_buffer.append(audio=base64.b64encode(bytes(48_000)).decode())
+        await connection.input_audio_buffer.commit()
+        committed = (await events(connection, "input_audio_buffer.committed"))[-1]
+        failed = (await events(connection, "conversation.item.input_audio_transcription.failed"))[-1]
+    assert (failed.item_id, failed.error.code) == (committed.item_id, "speech_unavailable")
+
+
+async def test_response_is_cancelled(live: Live, world: World) -> None:
+    world.orchestrator.log, world.orchestrator.pause_after = run_of_sentences(), 4
+    async with live() as client, talking(client) as connection:
+        await connection.conversation.item.create(item=ASKED)  # type: ignore[arg-type]
+        await connection.response.create()
+        await events(connection, "response.output_text.delta")
+        await connection.response.cancel()
+        done = (await events(connection, "response.done"))[-1].response
+        await asyncio.wait_for(world.orchestrator.was_cancelled.wait(), TIMEOUT_S)
+    assert (done.status, done.status_details.reason) == ("cancelled", "client_cancelled")
+
+
+async def test_session_is_updated_as_far_as_it_is_offered(live: Live, service: SpeechService) -> None:
+    wanted = {
+        "type": "realtime",
+        "output_modalities": ["text"],
+        "instructions": "Be kind.",
+        "audio": {"input": {"turn_detection": None, "format": {"type": "audio/pcm", "rate": 24_000}}},
+    }
+    async with live(**speaking(service)) as client, talking(client) as connection:
+        (created,) = await events(connection, "session.created")
+        assert created.session.output_modalities == ["audio"]
+        await connection.session.update(session=wanted)  # type: ignore[arg-type]
+        session = (await events(connection, "session.updated"))[-1].session
+        assert (session.output_modalities, session.audio.input.turn_detection, session.instructions) == (
+            ["text"],
+            None,
+            None,
+        )
+
+
+@pytest.mark.parametrize(
+    ("event", "code"),
+    [
+        ({"type": "session.dance"}, "malformed_message"),
+        ({"type": "response.create"}, "malformed_message"),
+        ({"type": "response.create", "response": {"output_modalities": ["audio"]}}, "speech_not_offered"),
+        ({"type": "session.update", "session": 1}, "malformed_message"),
+        (
+            {"type": "session.update", "session": {"audio": {"output": {"format": {"type": "audio/pcmu"}}}}},
+            "malformed_message",
+        ),
+        ({"type": "conversation.item.create", "item": {"type": "function_call"}}, "malformed_message"),
+        ({"type": "conversation.item.create", "item": {**ASKED, "content": []}}, "malformed_message"),
+        ({"type": "input_audio_buffer.append", "audio": "AAAA"}, "speech_not_offered"),
+        ({"type": "input_audio_buffer.commit"}, "sound_not_understood"),
+    ],
+)
+async def test_wrong_event_is_told_and_the_conversation_goes_on(live: Live, event: dict[str, Any], code: str) -> None:
+    async with live() as client, talking(client) as connection:
+        await connection.send({**event, "event_id": "mine"})  # type: ignore[arg-type]
+        error = (await events(connection, "error"))[-1].error
+        assert (error.code, error.event_id) == (code, "mine")
+        await connection.conversation.item.create(item=ASKED)  # type: ignore[arg-type]
+        await connection.response.create()
+        assert (await events(connection, "response.done"))[-1].response.status == "completed"
+
+
+async def test_run_that_cannot_begin_is_a_failed_response(live: Live, world: World) -> None:
+    world.orchestrator.start_failure = ResourceExhausted("a limit is reached", reason="LIMIT_REACHED")
+    async with live() as client, talking(client) as connection:
+        await connection.conversation.item.create(item=ASKED)  # type: ignore[arg-type]
+        await connection.response.create()
+        assert (await events(connection, "response.done"))[-1].response.status == "failed"
+        assert (await events(connection, "error"))[-1].error.code == "limit_reached"
+
+
+async def test_handshake_is_checked(live: Live) -> None:
+    async with live() as client:
+        assert await refused(client, path="/v1/realtime", origin="https://evil.example") == (403, "CROSS_ORIGIN")
+        async with opened(client, "/v1/realtime?model=gpt-realtime") as socket:
+            assert json.loads(await socket.recv())["error"]["code"] == "model_not_offered"
+        page: list[Any] = ["realtime", "openai-insecure-api-key.any"]
+        async with opened(client, "/v1/realtime", subprotocols=page) as socket:
+            assert socket.subprotocol == "realtime"
