@@ -7,6 +7,7 @@ import { api, dataOf } from "../../api/client";
 import { Button, Dialog, Failure, Field, Icon, IconButton, Segments } from "../../parts";
 import { useToolName } from "../../parts/names";
 import { useCollections, useChosenCollection } from "../documents/collections";
+import { Microphone } from "./Microphone";
 import { changeAsking, useAsking, type Effort, type Way } from "./asking";
 
 /** `onAsk` sends the text and throws what the server says of one that it refuses; the text stays then. */
@@ -82,6 +83,7 @@ export function Composer({
       <div className="composer-bar">
         <WayChoice />
         <HowChoice />
+        <Microphone onText={(said) => setText((typed) => `${typed} ${said}`.trim())} onProblem={setProblem} />
         {isBusy && onStop ? (
           <Button look="secondary" icon="stop" onPress={onStop} className="send" data-testid="stop-button">
             {t("ask.stop")}
