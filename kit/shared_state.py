@@ -20,12 +20,22 @@ API_KEY_USES = Bucket(
 )
 COLLECTIONS = Bucket(
     "COLLECTIONS",
-    holds="collections: owner and visibility",
+    holds="collections: owner, visibility and members",
     written_by=("ingest", "ingest-worker"),
     read_by=("retriever",),
     needed_by=("DOCUMENTS", "INGEST_KEYS"),
     watch=Watch.VALUES,
     if_lost="only callers who see all collections find what is in it",
+)
+DOCUMENT_ACCESS = Bucket(
+    "DOCUMENT_ACCESS",
+    holds="access lists of documents: which subjects and groups may read them",
+    written_by=("ingest", "ingest-worker"),
+    read_by=("retriever",),
+    needed_by=("DOCUMENTS",),
+    watch=Watch.VALUES,  # a list that was lost would open its document to all who read the collection
+    if_lost="the documents are read by all who may read their collection",
+    advice="Set the access of these documents again, or restore a backup",
 )
 STORE_CONDITION = Bucket(
     "STORE_CONDITION",

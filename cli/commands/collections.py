@@ -14,18 +14,23 @@ from cli.errors import ApiError, CliError, UsageError
 from cli.program import command_line
 from cli.running import WHERE, run
 
-collections = typer.Typer(no_args_is_help=True, help="Collections: list, show, create, update, delete.", epilog=WHERE)
+collections = typer.Typer(
+    no_args_is_help=True, help="Collections: list, show, create, update, share, delete.", epilog=WHERE
+)
 
 Visibility = Literal["private", "tenant"]
+Role = Literal["viewer", "editor", "owner"]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
 Id = Annotated[str, typer.Argument(help="Collection; `default` is your own.", metavar="ID")]
 Name = Annotated[str, typer.Option(help="Name for people.")]
 SharedWith = Annotated[
     Visibility | None, typer.Option(help="`private`: yours alone. `tenant`: everyone here reads it, you change it.")
 ]
+Subject = Annotated[str, typer.Option(help="A user, as `groundwork keys list` or your identity provider names them.")]
+Group = Annotated[str, typer.Option(help="A group, as your identity provider names it.")]
 
 _OTHERS_SHOWN_MAX = 5
-_COLUMNS = ["id", "name", "owner", "read by", "made"]
+_COLUMNS = ["id", "name", "owner", "read by", "your role", "made"]
 _READ_BY = {"private": "its owner", "tenant": "everyone here"}
 
 
@@ -106,6 +111,59 @@ def update(
     run(command)
 
 
+@collections.command(name="share")
+def share(
+    collection_id: Id,
+    subject: Subject = "",
+    group: Group = "",
+    role: Annotated[
+        Role, typer.Option(help="`viewer` reads, `editor` also changes documents, `owner` also shares and deletes.")
+    ] = "viewer",
+    as_json: AsJson = False,
+) -> None:
+    """Give a user or a group a role on a collection of yours, or another role."""
+
+    async def command(gateway: Gateway) -> int:
+        body: Json = {**_member(subject, group), "role": role}
+        return await _members(gateway, "PUT", collection_id, Output(as_json=as_json), json=body)
+
+    run(command)
+
+
+@collections.command(name="unshare")
+def unshare(collection_id: Id, subject: Subject = "", group: Group = "", as_json: AsJson = False) -> None:
+    """Take the role from a user or a group. Who is left is printed."""
+
+    async def command(gateway: Gateway) -> int:
+        member = _member(subject, group)
+        return await _members(gateway, "DELETE", collection_id, Output(as_json=as_json), params=member)
+
+    run(command)
+
+
+@collections.command(name="members")
+def members(collection_id: Id, as_json: AsJson = False) -> None:
+    """Who has which role on a collection of yours, besides its owner."""
+    run(lambda gateway: _members(gateway, "GET", collection_id, Output(as_json=as_json)))
+
+
+def _member(subject: str, group: str) -> Json:
+    if bool(subject) == bool(group):
+        raise UsageError("Say whom you mean: --subject or --group, one of the two.")
+    return {"kind": "subject" if subject else "group", "name": subject or group}
+
+
+async def _members(gateway: Gateway, method: str, collection_id: str, output: Output, **request: Json) -> int:
+    answer = await gateway.request(method, f"{_path(collection_id)}/members", **request)
+    if output.as_json:
+        output.json(answer)
+    else:
+        output.table(
+            ["role", "kind", "name"], [[each["role"], each["kind"], each["name"]] for each in answer["members"]]
+        )
+    return 0
+
+
 @collections.command(name="delete")
 def delete(
     collection_ids: Annotated[list[str], typer.Argument(help="Collections.", metavar="ID…")],
@@ -173,6 +231,6 @@ def _path(collection_id: str) -> str:
 def _row(collection: Json) -> list[str]:
     """A collection without an owner is one of an earlier version."""
     owner = collection.get("owner")
-    read_by = _READ_BY.get(collection.get("visibility") or "private", "its owner")
+    read_by = _READ_BY.get(collection.get("visibility") or "private", _READ_BY["private"])
     made = collection.get("created_at") or ""
-    return [collection["id"], collection["name"], owner or "everyone here", read_by, made]
+    return [collection["id"], collection["name"], owner or "everyone here", read_by, collection.get("role") or "", made]

@@ -29,6 +29,7 @@ def create(
     ],
     subject: Annotated[str, typer.Option(help="The user for whom it speaks; yourself if left out.")] = "",
     tenant: Annotated[str, typer.Option(help="The tenant; yours if left out. For operators.")] = "",
+    group: Annotated[list[str], typer.Option("--group", help="A group that its user is in; repeatable.")] = [],  # noqa: B006
     expires: Annotated[str | None, typer.Option(help="In how long: 90d, 12h. Or when: 2027-01-31.")] = None,
     guard: Annotated[
         str | None, typer.Option(help="Least of what becomes of unsafe questions asked with it: flag or block.")
@@ -44,6 +45,7 @@ def create(
             "scopes": scope,
             "subject": subject,
             "tenant_id": tenant,
+            "groups": group,
             "expires_at": _moment(expires),
             **({"guard": guard} if guard else {}),
         }

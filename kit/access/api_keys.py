@@ -101,13 +101,16 @@ class ApiKey:
     """Until then the text before the last rotation is good too."""
     guard: str = ""
     """Least of what becomes of unsafe questions asked with the key: `flag` or `block`; empty means as set."""
+    groups: tuple[str, ...] = ()
+    """The groups that the subject is in."""
     newer_fields: Mapping[str, Any] = field(default_factory=dict, repr=False)
     """What a newer version wrote into the record."""
 
     @property
     def principal(self) -> Principal:
         """Whom the key speaks for."""
-        return Principal(self.tenant_id, self.subject, frozenset(self.scopes), guard=self.guard)
+        scopes, groups = frozenset(self.scopes), frozenset(self.groups)
+        return Principal(self.tenant_id, self.subject, scopes, guard=self.guard, groups=groups)
 
     def status(self, now: datetime) -> str:
         """`active`, `revoked` or `expired`."""
@@ -162,6 +165,7 @@ def new_key(
     expires_at: datetime | None = None,
     key_id: str = "",
     guard: str = "",
+    groups: tuple[str, ...] = (),
 ) -> tuple[ApiKey, SecretStr]:
     """A record and its text."""
     key_id = key_id or new_key_id()
@@ -179,6 +183,7 @@ def new_key(
         created_with,
         expires_at=expires_at,
         guard=guard,
+        groups=groups,
     )
     return key, text
 
@@ -230,6 +235,7 @@ def encode(key: ApiKey) -> bytes:
         "previous_sha256": key.previous_digest.hex(),
         "previous_until": _written(key.previous_until),
         **({"guard": key.guard} if key.guard else {}),
+        **({"groups": list(key.groups)} if key.groups else {}),
     }
     return json.dumps({**key.newer_fields, **fields}).encode()
 
@@ -255,6 +261,7 @@ def decode(value: bytes) -> ApiKey:
         previous_digest=_read_digest(previous) if (previous := fields.pop("previous_sha256", "")) else b"",
         previous_until=_read_time(fields.pop("previous_until", None)),
         guard=_word(fields.pop("guard", "")),
+        groups=tuple(map(_word, fields.pop("groups", ()))),
         newer_fields=fields,
     )
     _ = key.principal  # a tenant or subject that cannot be one is no caller

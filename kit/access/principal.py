@@ -3,7 +3,7 @@ itself (kit.access.tokens), and verifies that of its caller and trusts nothing e
 a context variable, so that outgoing calls name it without being told."""
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -17,6 +17,13 @@ SUBJECT_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._@+:|-]{0,127}$"
 """A user may be an e-mail address or the `sub` of an identity provider (`auth0|62…`); wildcards, spaces, slashes and control
 characters are in neither."""
 
+GROUP_PATTERN = r"^[^\s\x00-\x1f\x7f](?:[^\x00-\x1f\x7f]{0,126}[^\s\x00-\x1f\x7f])?$"
+"""A group is named as its identity provider writes it (`/staff`, `Sales EMEA`, a GUID): 1 to 128 characters, none of them a control
+character, no space at either end."""
+MAX_GROUPS = 500
+"""Of one caller. A token that names them must fit into the metadata of a call."""
+
+_GROUP = re.compile(GROUP_PATTERN[1:-1])
 _TENANT, _SUBJECT = re.compile(TENANT_PATTERN[1:-1]), re.compile(SUBJECT_PATTERN[1:-1])
 
 _current: ContextVar["Principal | None"] = ContextVar("principal", default=None)
@@ -45,6 +52,8 @@ class Principal:
     received: ReceivedToken | None = field(default=None, compare=False, repr=False)
     guard: str = field(default="", compare=False)
     """Least of what becomes of unsafe questions, by the caller's API key: `flag`, `block`, or empty. The gateway alone knows it."""
+    groups: frozenset[str] = frozenset()
+    """Names of the groups that the subject is in, by whoever vouched for the subject."""
 
     def __post_init__(self) -> None:
         for name, value, alphabet in (("tenant", self.tenant_id, _TENANT), ("subject", self.subject, _SUBJECT)):
@@ -72,6 +81,11 @@ class Principal:
     def sees_all(self) -> bool:
         """Whether what belongs to other subjects of the tenant is the caller's to see and to change."""
         return self.may(ADMIN)
+
+
+def usable_groups(names: Iterable[str]) -> frozenset[str]:
+    """The names that can be groups, at most MAX_GROUPS, the first by name. What is left out grants nothing."""
+    return frozenset(sorted({name for name in names if _GROUP.fullmatch(name)})[:MAX_GROUPS])
 
 
 QUERY = "query"

@@ -170,13 +170,16 @@ def call_of(method: str) -> tuple[str, str]:
 
 
 def _encode(key: SigningKey, principal: Principal, claims: dict[str, Any]) -> str:
-    who = {"tenant": principal.tenant_id, "sub": principal.subject, "scopes": sorted(principal.scopes)}
+    who: dict[str, Any] = {"tenant": principal.tenant_id, "sub": principal.subject, "scopes": sorted(principal.scopes)}
+    if principal.groups:
+        who["groups"] = sorted(principal.groups)
     return jwt.encode(who | claims, key.key, algorithm=_ALGORITHM, headers={"kid": key.kid})
 
 
 def _principal(claims: dict[str, Any], received: ReceivedToken | None) -> Principal:
     try:
-        return Principal(claims["tenant"], claims["sub"], frozenset(claims["scopes"]), received)
+        groups = frozenset(claims.get("groups", ()))
+        return Principal(claims["tenant"], claims["sub"], frozenset(claims["scopes"]), received, groups=groups)
     except (KeyError, TypeError) as error:
         raise _bad_token(f"a claim is missing or of another type: {error}") from error
 

@@ -21,12 +21,14 @@ from kit.rpc.call_telemetry import ClientCall
 from kit.rpc.calls import WholeRequests
 from kit.rpc.connection import LOOKED_UP_EVERY_S, Connection, InnerChannel, Method
 from kit.rpc.credentials import channel_credentials
-from kit.rpc.server import MAX_MESSAGE_BYTES
+from kit.rpc.server import MAX_MESSAGE_BYTES, MAX_METADATA_BYTES
 from kit.rpc.status import answer_of, from_rpc_error
 
 __all__ = ["Channel", "addresses", "open_channel"]
 
 _OPTIONS = [
+    ("grpc.max_metadata_size", MAX_METADATA_BYTES),
+    ("grpc.absolute_max_metadata_size", MAX_METADATA_BYTES),
     ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
     ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
     ("grpc.keepalive_time_ms", 20_000),

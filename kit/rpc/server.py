@@ -33,8 +33,12 @@ HEALTH_DETAIL_KEY = "groundwork-detail-bin"
 """Trailing metadata of a health check: UTF-8, what is wrong though the service may serve."""
 MAX_MESSAGE_BYTES = 16 * 1024 * 1024
 """Largest message in either direction: a search answer of 200 chunks, or a batch of vectors, fits with room to spare."""
+MAX_METADATA_BYTES = 256 * 1024
+"""Of one call: a caller's token names all groups of the caller, and gRPC takes 8 KiB unless told otherwise."""
 
 SERVER_OPTIONS = [
+    ("grpc.max_metadata_size", MAX_METADATA_BYTES),
+    ("grpc.absolute_max_metadata_size", MAX_METADATA_BYTES),
     ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
     ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
     # Must be no stricter than the client's keepalive in kit.rpc.channel, or the server answers pings with GOAWAY.

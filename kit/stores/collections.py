@@ -1,19 +1,22 @@
-"""Who may read and who may change a collection, and with it all that is in it. One set of rules for every service that keeps or
-shows what belongs to collections: ingestion, which writes their records, and the retriever, which reads them.
+"""Which role a caller has on a collection, and with it on all that is in it. One set of rules for every service that keeps or shows
+what belongs to collections: ingestion, which writes their records, and the retriever, which reads them.
 
-    record                          its owner, and who sees all    others of the tenant
-    private (the default)           reads, changes                 it does not exist
-    tenant                          reads, changes                 read
-    without an owner                reads, changes                 read, change    (written by a version before owners)
-    none                            sees all: reads, changes       it does not exist; but `default` is everybody's
+    record                    its owner, and who sees all    members           others of the tenant
+    private (the default)     owner                          as it says        it does not exist
+    tenant                    owner                          at least viewer   viewer
+    without an owner          owner                          owner             owner  (of a version before owners)
+    none                      sees all: owner                                  it does not exist; but `default` is everybody's
+
+A viewer reads, an editor also changes what is in the collection, an owner also shares, renames and deletes it.
 """
 
 import hashlib
 import json
 import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol
+from typing import Any, Protocol
 
 from kit.access.principal import Principal
 
@@ -35,6 +38,49 @@ class Visibility(StrEnum):
     """All subjects of the tenant."""
 
 
+class Role(StrEnum):
+    """What somebody may do with a collection. Each includes those before it."""
+
+    VIEWER = "viewer"
+    """Search, ask, open documents."""
+    EDITOR = "editor"
+    """Upload, change, delete documents; run sources."""
+    OWNER = "owner"
+    """Share, rename, delete the collection; choose its embedding model."""
+
+    def includes(self, other: "Role") -> bool:
+        """Whether who has this role may do what `other` may."""
+        return _RANKS[self] >= _RANKS[other]
+
+
+_RANKS = {role: rank for rank, role in enumerate(Role)}
+
+
+class MemberKind(StrEnum):
+    """What a member of a collection is."""
+
+    SUBJECT = "subject"
+    GROUP = "group"
+
+
+@dataclass(frozen=True)
+class Member:
+    """A subject or a group with a role on a collection. A kind or role that only a newer version knows grants nothing."""
+
+    kind: str
+    name: str
+    role: str
+
+    def covers(self, caller: Principal) -> bool:
+        """Whether the caller is the subject, or in the group."""
+        match self.kind:
+            case MemberKind.SUBJECT:
+                return self.name == caller.subject
+            case MemberKind.GROUP:
+                return self.name in caller.groups
+        return False
+
+
 class CollectionRecord(Protocol):
     """What the rules need of a record."""
 
@@ -45,6 +91,10 @@ class CollectionRecord(Protocol):
     @property
     def visibility(self) -> str:
         """A word of Visibility, or one that only a newer version knows: that is read as private."""
+
+    @property
+    def members(self) -> Sequence[Member]:
+        """Who has a role on it besides its owner."""
 
     @property
     def deleting(self) -> bool:
@@ -58,6 +108,7 @@ class CollectionAccess:
     owner: str = ""
     visibility: str = Visibility.PRIVATE
     deleting: bool = False
+    members: tuple[Member, ...] = ()
 
 
 def decode_access(value: bytes) -> CollectionAccess | None:
@@ -66,25 +117,57 @@ def decode_access(value: bytes) -> CollectionAccess | None:
         fields = json.loads(value)
         owner, visibility = fields.get("owner", ""), fields.get("visibility", Visibility.PRIVATE)
         deleting = fields.get("deleting", False)
-    except (ValueError, AttributeError, RecursionError):
+        members = decode_members(fields.get("members", ()))
+    except (ValueError, AttributeError, TypeError, KeyError, RecursionError):
         return None
     if not (isinstance(owner, str) and isinstance(visibility, str) and isinstance(deleting, bool)):
         return None
-    return CollectionAccess(owner, visibility, deleting)
+    return CollectionAccess(owner, visibility, deleting, members)
 
 
-def may_change(caller: Principal, collection_id: str, record: CollectionRecord | None) -> bool:
-    """Whether the caller may change a collection of their tenant and all that is in it."""
+def decode_members(stored: Iterable[Any]) -> tuple[Member, ...]:
+    """The members in a stored record. Raises TypeError, KeyError for what is none."""
+    members = tuple(Member(each["kind"], each["name"], each["role"]) for each in stored)
+    if not all(isinstance(word, str) for each in members for word in (each.kind, each.name, each.role)):
+        raise TypeError("kind, name and role of a member are texts")
+    return members
+
+
+def role_of(caller: Principal, collection_id: str, record: CollectionRecord | None) -> Role | None:
+    """The highest role of the caller on a collection of their tenant; None where it does not exist for them."""
     if caller.sees_all:
-        return True
+        return Role.OWNER
     if record is None:
-        return collection_id == DEFAULT_ID
-    return record.owner in ("", caller.subject)
+        return Role.OWNER if collection_id == DEFAULT_ID else None
+    if record.owner in ("", caller.subject):
+        return Role.OWNER
+    roles = [_KNOWN[each.role] for each in record.members if each.role in _KNOWN and each.covers(caller)]
+    if record.visibility == Visibility.TENANT:
+        roles.append(Role.VIEWER)
+    return max(roles, key=_RANKS.__getitem__, default=None)
+
+
+_KNOWN = {role.value: role for role in Role}
+
+
+def _has(role: Role, caller: Principal, collection_id: str, record: CollectionRecord | None) -> bool:
+    held = role_of(caller, collection_id, record)
+    return held is not None and held.includes(role)
 
 
 def may_read(caller: Principal, collection_id: str, record: CollectionRecord | None) -> bool:
     """Whether the caller may read a collection of their tenant and all that is in it."""
-    return may_change(caller, collection_id, record) or (record is not None and record.visibility == Visibility.TENANT)
+    return _has(Role.VIEWER, caller, collection_id, record)
+
+
+def may_edit(caller: Principal, collection_id: str, record: CollectionRecord | None) -> bool:
+    """Whether the caller may change what is in a collection of their tenant."""
+    return _has(Role.EDITOR, caller, collection_id, record)
+
+
+def may_manage(caller: Principal, collection_id: str, record: CollectionRecord | None) -> bool:
+    """Whether the caller may share, rename and delete a collection of their tenant."""
+    return _has(Role.OWNER, caller, collection_id, record)
 
 
 def own_id(name: str, caller: Principal, local: Principal) -> str:

@@ -27,6 +27,7 @@ from kit.stores.message_store import lasting, open_message_store
 from services.ingest import state
 from services.ingest.adapters.clamd import ClamdScanner
 from services.ingest.adapters.nats_dead_letters import NatsDeadLetterStore
+from services.ingest.adapters.nats_document_access import NatsAccessLists
 from services.ingest.adapters.nats_files import NatsFileStore
 from services.ingest.adapters.nats_queues import NatsForgetting, NatsJobQueue
 from services.ingest.adapters.nats_sources import NatsSourceStore, source_kinds
@@ -35,6 +36,7 @@ from services.ingest.adapters.reranker import RerankerEmbedder
 from services.ingest.adapters.retriever import RetrieverIndex
 from services.ingest.adapters.sources.folder import watched_folders
 from services.ingest.adapters.store_condition import ConditionReport, StoreServicer
+from services.ingest.collections.document_access import AccessDesk
 from services.ingest.documents.access import Access
 from services.ingest.documents.catalog import Catalog
 from services.ingest.documents.deletion import Deletion
@@ -98,6 +100,7 @@ class _Shared:
     index: RetrieverIndex
     deletion: Deletion
     catalog: Catalog
+    lists: NatsAccessLists
     access: Access
     clearing: Clearing
     reviser: Reviser
@@ -118,6 +121,8 @@ async def run_api(settings: IngestSettings) -> None:
             leases=shared.leases,
             catalog=shared.catalog,
             deletion=shared.deletion,
+            access=shared.access,
+            lists=shared.lists,
             reviser=shared.reviser,
             spool=spool,
             limits=Limits(settings.upload_limit_bytes, settings.upload_idle_timeout_s),
@@ -151,6 +156,8 @@ async def run_api(settings: IngestSettings) -> None:
         service.spawn(lasting("clearing", shared.clearing.run))
         service.spawn(lasting("collections", shared.collections.follow))
         service.require("collections", shared.collections.wait_known, holds_port=True)
+        service.spawn(lasting("access lists", shared.lists.follow))
+        service.require("access lists", shared.lists.wait_known, holds_port=True)
         service.add_servicer(
             ingest_pb2_grpc.add_IngestServiceServicer_to_server,
             IngestServicer(
@@ -165,6 +172,7 @@ async def run_api(settings: IngestSettings) -> None:
                 access=shared.access,
                 keys=keys,
                 sources=SourceDesk(sources, shared.documents, known, shared.catalog, opener, keys, _now, _new_id),
+                access_desk=AccessDesk(shared.documents, shared.access, shared.lists, _now),
             ),
             ingest_pb2.DESCRIPTOR.services_by_name["IngestService"],
         )
@@ -307,12 +315,13 @@ async def _shared(service: Service, settings: IngestSettings, metrics: Metrics) 
     leases = await NatsLeases.open(nats, state.LEASES.name, ttl_s=settings.ingest_lease_ttl_s)
     index = RetrieverIndex(retriever_pb2_grpc.RetrieverServiceStub(channel))
     forgetting = await NatsForgetting.open(nats, service.signer, service.verifier, _now)
-    deletion = Deletion(documents, files, leases, index, forgetting, _now)
+    lists = await NatsAccessLists.open(nats)
+    deletion = Deletion(documents, files, leases, index, forgetting, lists, _now)
     clearing = Clearing(collections, documents, deletion, leases)
     jobs = await NatsJobQueue.open(nats, service.signer, service.verifier)
     dead_letters = await NatsDeadLetterStore.open(nats, metrics)
     reviser = Reviser(documents, jobs, _now, _new_id)
-    access = Access(collections)
+    access = Access(collections, lists)
     return _Shared(
         nats=nats,
         documents=documents,
@@ -325,6 +334,7 @@ async def _shared(service: Service, settings: IngestSettings, metrics: Metrics) 
         index=index,
         deletion=deletion,
         catalog=Catalog(collections, clearing, _now, settings.local_principal()),
+        lists=lists,
         access=access,
         clearing=clearing,
         reviser=reviser,

@@ -33,7 +33,7 @@ class CollectionExists(AlreadyExists):
 
 
 class NotYours(PermissionDenied):
-    """What the caller may read, and only its owner may change."""
+    """What the caller may read, and has too low a role to change."""
 
     reason = "NOT_YOURS"
 
@@ -54,6 +54,18 @@ class BadName(InvalidArgument):
     """The name cannot be used."""
 
     reason = "BAD_NAME"
+
+
+class BadMember(InvalidArgument):
+    """A collection cannot have this member."""
+
+    reason = "BAD_MEMBER"
+
+
+class BadAccess(InvalidArgument):
+    """The access list cannot be used."""
+
+    reason = "BAD_ACCESS"
 
 
 class NameTaken(FailedPrecondition):

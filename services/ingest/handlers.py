@@ -1,8 +1,6 @@
 """The edge: the contract's calls, decoded, handed on and encoded; and the queue's jobs."""
 
 import asyncio
-import json
-import secrets
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 from functools import partial
@@ -14,24 +12,23 @@ from groundwork.ingest.v1 import ingest_pb2, ingest_pb2_grpc
 from kit.access.principal import current_principal
 from kit.jetstream import Job
 from kit.rpc.server import end_when_draining
-from kit.stores.collections import Visibility
 from kit.stores.idempotency import Attempt
 from services.ingest.adapters.encoding import (
     LANE_BY_NUMBER,
     OUTCOME,
     STATUS_BY_NUMBER,
-    VISIBILITY_BY_NUMBER,
-    collection_message,
     counts_message,
     dead_letter_message,
+    decode_access,
     document_message,
 )
+from services.ingest.collections.document_access import AccessDesk
+from services.ingest.collections.handlers import AccessMethods, CollectionMethods
 from services.ingest.documents import records
 from services.ingest.documents.access import Access
 from services.ingest.documents.catalog import Catalog
 from services.ingest.documents.deletion import Deletion
 from services.ingest.documents.listing import Listing
-from services.ingest.documents.models import Collection
 from services.ingest.documents.revising import Reviser
 from services.ingest.documents.upload import Upload, Uploads
 from services.ingest.errors import BadUpload, UploadCorrupt, UploadIncomplete
@@ -46,7 +43,7 @@ _log = structlog.get_logger()
 _DOWNLOAD_BYTES = 256 * 1024
 
 
-class IngestServicer(SourceMethods, ingest_pb2_grpc.IngestServiceServicer):
+class IngestServicer(AccessMethods, CollectionMethods, SourceMethods, ingest_pb2_grpc.IngestServiceServicer):
     """ingest.proto. The tenant is the principal's."""
 
     def __init__(
@@ -61,7 +58,9 @@ class IngestServicer(SourceMethods, ingest_pb2_grpc.IngestServiceServicer):
         access: Access,
         keys: Keys,
         sources: SourceDesk,
+        access_desk: AccessDesk,
     ) -> None:
+        self._access_desk = access_desk
         self._sources = sources
         self._access = access
         self._uploads = uploads
@@ -89,6 +88,7 @@ class IngestServicer(SourceMethods, ingest_pb2_grpc.IngestServiceServicer):
             header.idempotency_key,
             header.encoding,
             LANE_BY_NUMBER.get(header.lane),
+            access=decode_access(header.access, header.collection_id) if header.HasField("access") else None,
         )
         document = await self._uploads.upload(current_principal(), upload, _bytes(requests))
         return ingest_pb2.UploadDocumentResponse(document=document_message(document))
@@ -115,12 +115,12 @@ class IngestServicer(SourceMethods, ingest_pb2_grpc.IngestServiceServicer):
         self, request: ingest_pb2.DeleteDocumentRequest, context: Any
     ) -> ingest_pb2.DeleteDocumentResponse:
         caller = current_principal()
-        await self._deletion.delete(caller.tenant_id, request.document_id, partial(self._access.check_change, caller))
+        await self._deletion.delete(caller.tenant_id, request.document_id, partial(self._access.check_edit, caller))
         return ingest_pb2.DeleteDocumentResponse()
 
     async def Reindex(self, request: ingest_pb2.ReindexRequest, context: Any) -> ingest_pb2.ReindexResponse:
         caller = current_principal()
-        check = partial(self._access.check_change, caller)
+        check = partial(self._access.check_edit, caller)
 
         async def make(_: Attempt) -> str:
             return (await self._reviser.reindex(caller.tenant_id, request.document_id, check)).document_id
@@ -155,61 +155,6 @@ class IngestServicer(SourceMethods, ingest_pb2_grpc.IngestServiceServicer):
                 while piece := await asyncio.to_thread(file.read, _DOWNLOAD_BYTES):
                     yield ingest_pb2.DownloadDocumentResponse(data=piece)
 
-    async def CreateCollection(
-        self, request: ingest_pb2.CreateCollectionRequest, context: Any
-    ) -> ingest_pb2.CreateCollectionResponse:
-        made = await self._created(request)
-        return ingest_pb2.CreateCollectionResponse(collection=collection_message(made))
-
-    async def _created(self, request: ingest_pb2.CreateCollectionRequest) -> Collection:
-        caller, catalog = current_principal(), self._catalog
-        visibility = VISIBILITY_BY_NUMBER.get(request.visibility, Visibility.PRIVATE)
-
-        async def create(attempt: Attempt) -> Collection:
-            return await catalog.create(
-                caller,
-                request.collection_id,
-                request.name,
-                visibility,
-                free_mark=attempt.item_id,
-                again=not attempt.is_first,
-            )
-
-        async def make(attempt: Attempt) -> str:
-            return (await create(attempt)).collection_id
-
-        if not request.idempotency_key:
-            return await create(Attempt(_free_mark(), is_first=True))
-        asked = [request.collection_id, request.name, *([request.visibility] if request.visibility else [])]
-        content = json.dumps(asked).encode()
-        key = request.idempotency_key
-        return await catalog.get(caller, await self._keys.once(caller, "collection", key, content, _free_mark, make))
-
-    async def GetCollection(
-        self, request: ingest_pb2.GetCollectionRequest, context: Any
-    ) -> ingest_pb2.GetCollectionResponse:
-        found = await self._catalog.get(current_principal(), request.collection_id)
-        return ingest_pb2.GetCollectionResponse(collection=collection_message(found))
-
-    async def ListCollections(
-        self, request: ingest_pb2.ListCollectionsRequest, context: Any
-    ) -> ingest_pb2.ListCollectionsResponse:
-        found = await self._catalog.all_of(current_principal())
-        return ingest_pb2.ListCollectionsResponse(collections=[collection_message(each) for each in found])
-
-    async def UpdateCollection(
-        self, request: ingest_pb2.UpdateCollectionRequest, context: Any
-    ) -> ingest_pb2.UpdateCollectionResponse:
-        visibility = VISIBILITY_BY_NUMBER.get(request.visibility)
-        changed = await self._catalog.update(current_principal(), request.collection_id, request.name, visibility)
-        return ingest_pb2.UpdateCollectionResponse(collection=collection_message(changed))
-
-    async def DeleteCollection(
-        self, request: ingest_pb2.DeleteCollectionRequest, context: Any
-    ) -> ingest_pb2.DeleteCollectionResponse:
-        cleared = await self._catalog.delete(current_principal(), request.collection_id)
-        return ingest_pb2.DeleteCollectionResponse(cleared=cleared)
-
     async def GetJobCounts(
         self, request: ingest_pb2.GetJobCountsRequest, context: Any
     ) -> ingest_pb2.GetJobCountsResponse:
@@ -242,11 +187,6 @@ class IngestServicer(SourceMethods, ingest_pb2_grpc.IngestServiceServicer):
         return ingest_pb2.RequeueDeadLettersResponse(
             requeued_count=done.requeued, dropped_count=done.dropped, remaining_count=done.remaining
         )
-
-
-def _free_mark() -> str:
-    """What a collection's id ends in where the one that its name makes is taken. Not as long as the mark of a subject."""
-    return secrets.token_hex(3)
 
 
 async def _bytes(requests: AsyncIterator[ingest_pb2.UploadDocumentRequest]) -> AsyncIterator[bytes]:

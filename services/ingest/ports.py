@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from kit.access.principal import Principal
 from kit.jetstream.backlog import Backlog
 from kit.jetstream.condition import Finding
+from kit.stores.document_access import DocumentAccess
 from kit.stores.idempotency import Attempt
 from services.ingest.documents.models import (
     Collection,
@@ -122,6 +123,23 @@ class CollectionStore(Protocol):
 
     def all_of(self, tenant_id: str) -> AsyncIterator[Collection]:
         """The tenant's collections; "*" means every tenant's."""
+
+
+class AccessLists(Protocol):
+    """Access lists of documents. Who writes one knows it when the call returns."""
+
+    def known(self, tenant_id: str, document_id: str) -> DocumentAccess | None:
+        """As this process knows it; None for a document that has none. Raises DocumentAccessStale when changes may have been
+        missed."""
+
+    async def get(self, tenant_id: str, document_id: str) -> DocumentAccess | None:
+        """As it is stored at this moment."""
+
+    async def put(self, tenant_id: str, document_id: str, access: DocumentAccess) -> None:
+        """Replaces the list of a document."""
+
+    async def remove(self, tenant_id: str, document_id: str) -> None:
+        """Harmless when repeated."""
 
 
 class CollectionClearing(Protocol):

@@ -1,6 +1,6 @@
 """What ingestion keeps in the message store. Its two processes, the API and the worker, have a user of NATS each."""
 
-from kit.shared_state import COLLECTIONS, STORE_CONDITION
+from kit.shared_state import COLLECTIONS, DOCUMENT_ACCESS, STORE_CONDITION
 from kit.state import DAY_S, Bucket, ObjectBucket, Queue, Watch
 
 _BOTH = ("ingest", "ingest-worker")
@@ -73,4 +73,16 @@ JOBS = Queue(
     kept_for="until it is done",
     if_lost="jobs are queued again from the documents' records",
 )
-STATE = (COLLECTIONS, DEAD_LETTERS, DOCUMENTS, NAMES, LEASES, STORE_CONDITION, KEYS, FILES, SOURCES, JOBS)
+STATE = (
+    COLLECTIONS,
+    DOCUMENT_ACCESS,
+    DEAD_LETTERS,
+    DOCUMENTS,
+    NAMES,
+    LEASES,
+    STORE_CONDITION,
+    KEYS,
+    FILES,
+    SOURCES,
+    JOBS,
+)

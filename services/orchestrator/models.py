@@ -264,6 +264,9 @@ class RunRecord:
     scopes: frozenset[str] = frozenset()
     """What the asker may do: whoever works on the run acts with them."""
 
+    groups: frozenset[str] = frozenset()
+    """The groups of the asker, likewise."""
+
     outcome: Outcome = Outcome()
     """What came out. Empty before the end, in listings, and once it is forgotten."""
 
@@ -276,7 +279,7 @@ class RunRecord:
     @property
     def principal(self) -> Principal:
         """Whom the run acts as."""
-        return Principal(self.key.tenant_id, self.subject, self.scopes)
+        return Principal(self.key.tenant_id, self.subject, self.scopes, groups=self.groups)
 
     @property
     def dependent(self) -> Dependent:

@@ -166,6 +166,8 @@ class SearchScope:
     date_from_s: int | None = None
     date_to_s: int | None = None
     chunk_ids: tuple[str, ...] = ()
+    hidden_document_ids: frozenset[str] = frozenset()
+    """Documents of the collections that the caller may not read."""
 
 
 @dataclass(frozen=True)

@@ -151,11 +151,15 @@ class RevisionStore(Protocol):
 
 
 class CollectionRights(Protocol):
-    """Which collections may be read by the principal of the request in hand."""
+    """Which collections and documents may be read by the principal of the request in hand."""
 
     async def readable(self, collection_ids: Iterable[str]) -> tuple[str, ...]:
         """Those of the tenant's collections that the caller may read, in their order. One of somebody else is left out like one
         that never was. Raises a GroundworkError rather than guess."""
+
+    def hidden(self, collection_ids: Iterable[str]) -> frozenset[str]:
+        """Ids of the documents in these collections that the caller may not read, though the collection is theirs to read. Raises a
+        GroundworkError rather than guess."""
 
     async def require_changeable(self, collection_id: str) -> None:
         """Raises CollectionNotFound, or NotYours, unless the caller may change the collection."""

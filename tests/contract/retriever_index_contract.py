@@ -57,6 +57,7 @@ FILTERS = [
     ),
     FilterCase("chunks by id", {"chunk_ids": ("ra-0", "rf-0", "unknown")}, "af"),
     FilterCase("documents", {"document_ids": ("db", "dc"), "date_from_s": MARCH_2}, "c"),
+    FilterCase("hidden documents", {"hidden_document_ids": frozenset({"db", "dx"})}, "acdef"),
 ]
 
 KEY = RevisionKey("local", "d1", "r1")

@@ -265,8 +265,8 @@ export interface paths {
         head?: never;
         /**
          * Update Collection
-         * @description Changes a collection's name, or who may read it; what is left out stays as it is. Only its owner may: 403 with
-         *     `NOT_YOURS`.
+         * @description Changes a collection's name, or who may read it; what is left out stays as it is. It takes the role of an owner: 403
+         *     with `NOT_YOURS`.
          */
         patch: operations["update_collection_v1_collections__collection_id__patch"];
         trace?: never;
@@ -430,6 +430,36 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/collections/{collection_id}/members": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Members
+         * @description Who has a role on a collection besides its owner. It takes the role of an owner: 403 with `NOT_YOURS`.
+         */
+        get: operations["list_members_v1_collections__collection_id__members_get"];
+        /**
+         * Set Member
+         * @description Gives a user or a group a role on a collection, or another role; answers all members. Subjects and groups are not looked up:
+         *     the role is there for who comes. It takes the role of an owner: 403 with `NOT_YOURS`. Default collections are refused.
+         */
+        put: operations["set_member_v1_collections__collection_id__members_put"];
+        post?: never;
+        /**
+         * Remove Member
+         * @description Takes the role from a user or a group; answers who is left. It takes effect within seconds, and is harmless when repeated. It
+         *     takes the role of an owner: 403 with `NOT_YOURS`.
+         */
+        delete: operations["remove_member_v1_collections__collection_id__members_delete"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/documents/{document_id}": {
         parameters: {
             query?: never;
@@ -449,6 +479,36 @@ export interface paths {
          * @description Removes a document everywhere; it is gone from the next search on.
          */
         delete: operations["delete_document_v1_documents__document_id__delete"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/documents/{document_id}/access": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Access
+         * @description Who may read a document of those who may read its collection. It takes the role of an editor: 403 with `NOT_YOURS`.
+         */
+        get: operations["get_access_v1_documents__document_id__access_get"];
+        /**
+         * Set Access
+         * @description Gives a document an access list. It narrows who reads the document: nobody reads it who may not read its collection, and its
+         *     owners always do. It is in force with the next request. It takes the role of an editor: 403 with `NOT_YOURS`.
+         */
+        put: operations["set_access_v1_documents__document_id__access_put"];
+        post?: never;
+        /**
+         * Remove Access
+         * @description Takes the access list away: all who may read its collection read the document. It takes the role of an editor: 403 with
+         *     `NOT_YOURS`.
+         */
+        delete: operations["remove_access_v1_documents__document_id__access_delete"];
         options?: never;
         head?: never;
         patch?: never;
@@ -1737,6 +1797,11 @@ export interface components {
              */
             expires_at: string | null;
             /**
+             * Groups
+             * @description The groups that its user is in.
+             */
+            groups?: string[];
+            /**
              * Guard
              * @description Least of what becomes of unsafe questions that are asked with it; null means as set.
              */
@@ -2294,6 +2359,11 @@ export interface components {
          */
         Caller: {
             /**
+             * Groups
+             * @description The groups that the caller is in, by name.
+             */
+            groups?: string[];
+            /**
              * Scopes
              * @description All that the caller may do, with what their scopes include.
              */
@@ -2656,6 +2726,7 @@ export interface components {
          *       "id": "contracts",
          *       "name": "Contracts",
          *       "owner": "local-user",
+         *       "role": "owner",
          *       "visibility": "private"
          *     }
          */
@@ -2681,8 +2752,13 @@ export interface components {
              */
             owner?: string | null;
             /**
+             * Role
+             * @description What you may do with it. `viewer`: search, ask, open documents. `editor`: also upload, change and delete documents. `owner`: also share, rename and delete it.
+             */
+            role?: string | null;
+            /**
              * Visibility
-             * @description Who reads it besides its owner: `private` (nobody) or `tenant` (all subjects of the tenant). Administrators see all. Null or `unknown`: a word that only a newer version knows, treated as `private`.
+             * @description Who reads it besides its owner and its members: `private` (nobody) or `tenant` (all subjects of the tenant). Administrators see all. Null or `unknown`: a word that only a newer version knows, treated as `private`.
              */
             visibility?: string | null;
         };
@@ -2696,6 +2772,38 @@ export interface components {
              * @description By id.
              */
             collections: components["schemas"]["Collection"][];
+        };
+        /**
+         * CollectionMember
+         * @description A subject or a group with a role on a collection. What is null or `unknown` is of a newer version, and grants nothing.
+         */
+        CollectionMember: {
+            /**
+             * Kind
+             * @description `subject` or `group`.
+             */
+            kind: string | null;
+            /**
+             * Name
+             * @description Of the subject or the group.
+             */
+            name: string;
+            /**
+             * Role
+             * @description `viewer`, `editor` or `owner`.
+             */
+            role: string | null;
+        };
+        /**
+         * CollectionMembers
+         * @description Who has a role on a collection besides its owner.
+         */
+        CollectionMembers: {
+            /**
+             * Members
+             * @description Subjects before groups, by name.
+             */
+            members: components["schemas"]["CollectionMember"][];
         };
         /**
          * Conflict
@@ -3175,6 +3283,27 @@ export interface components {
              * @description Last change.
              */
             updated_at?: string | null;
+        };
+        /**
+         * DocumentAccess
+         * @description Who may read a document of those who may read its collection.
+         */
+        DocumentAccess: {
+            /**
+             * Groups
+             * @description Groups in the list.
+             */
+            groups?: string[];
+            /**
+             * Restricted
+             * @description Whether it has an access list. Without one all who may read its collection read it.
+             */
+            restricted: boolean;
+            /**
+             * Subjects
+             * @description Subjects in the list.
+             */
+            subjects?: string[];
         };
         /**
          * DocumentError
@@ -4906,6 +5035,11 @@ export interface components {
              */
             expires_at?: string | null;
             /**
+             * Groups
+             * @description The groups that its user is in: what is shared with a group is shared with the key.
+             */
+            groups?: string[];
+            /**
              * Guard
              * @description Least of what becomes of unsafe questions that are asked with it, on every route: `flag` or `block`. Null means as your own key has it, else the service's setting. A request may only be stricter.
              */
@@ -4965,6 +5099,58 @@ export interface components {
             id: unknown;
         } | {
             name: unknown;
+        };
+        /**
+         * NewCollectionMember
+         * @description Who gets which role on a collection.
+         * @example {
+         *       "kind": "group",
+         *       "name": "sales",
+         *       "role": "viewer"
+         *     }
+         */
+        NewCollectionMember: {
+            /**
+             * Kind
+             * @description `subject`: one user. `group`: all who are in it.
+             * @enum {string}
+             */
+            kind: "subject" | "group";
+            /**
+             * Name
+             * @description As `GET /v1/me` shows it.
+             */
+            name: string;
+            /**
+             * Role
+             * @description `viewer`: search, ask, open documents. `editor`: also upload, change and delete documents. `owner`: also share, rename and delete the collection.
+             * @enum {string}
+             */
+            role: "viewer" | "editor" | "owner";
+        };
+        /**
+         * NewDocumentAccess
+         * @description The access list of a document. Owners of its collection read it whoever is listed; with an empty list they alone do.
+         * @example {
+         *       "groups": [
+         *         "sales"
+         *       ],
+         *       "subjects": [
+         *         "anna"
+         *       ]
+         *     }
+         */
+        NewDocumentAccess: {
+            /**
+             * Groups
+             * @description Groups who may read it.
+             */
+            groups?: string[];
+            /**
+             * Subjects
+             * @description Subjects who may read it.
+             */
+            subjects?: string[];
         };
         /**
          * NewLimits
@@ -6884,6 +7070,11 @@ export interface components {
              * @description Until when it is good; null means until it is revoked.
              */
             expires_at: string | null;
+            /**
+             * Groups
+             * @description The groups that its user is in.
+             */
+            groups?: string[];
             /**
              * Guard
              * @description Least of what becomes of unsafe questions that are asked with it; null means as set.
@@ -10109,6 +10300,11 @@ export interface operations {
             content: {
                 "multipart/form-data": {
                     /**
+                     * @description Who may read it of those who may read its collection; as at PUT /v1/documents/{document_id}/access. Must come before the file.
+                     * @example {"groups": ["sales"]}
+                     */
+                    access?: string;
+                    /**
                      * @description Encoding of the file where it is text. Without it the encoding is found out. Must come before the file.
                      * @example iso-8859-2
                      */
@@ -11060,6 +11256,309 @@ export interface operations {
             };
         };
     };
+    list_members_v1_collections__collection_id__members_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The collection's id. */
+                collection_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CollectionMembers"];
+                };
+            };
+            /** @description The request is not valid. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An API key is needed, and was not sent or is not good. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not for this caller (want of a scope, or not theirs), or asked for under a foreign host name or by a foreign page. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too much at once; wait as Retry-After says. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something went wrong on our side; the trace id finds it. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A service is unavailable; wait as Retry-After says. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    set_member_v1_collections__collection_id__members_put: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The collection's id. */
+                collection_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewCollectionMember"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CollectionMembers"];
+                };
+            };
+            /** @description The request is not valid. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An API key is needed, and was not sent or is not good. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not for this caller (want of a scope, or not theirs), or asked for under a foreign host name or by a foreign page. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request was too slow to arrive. */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Its present state does not allow this. */
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is of another type. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too much at once; wait as Retry-After says. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something went wrong on our side; the trace id finds it. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A service is unavailable; wait as Retry-After says. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    remove_member_v1_collections__collection_id__members_delete: {
+        parameters: {
+            query: {
+                /** @description `subject` or `group`. */
+                kind: "subject" | "group";
+                /** @description Of the subject or the group. */
+                name: string;
+            };
+            header?: never;
+            path: {
+                /** @description The collection's id. */
+                collection_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CollectionMembers"];
+                };
+            };
+            /** @description The request is not valid. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An API key is needed, and was not sent or is not good. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not for this caller (want of a scope, or not theirs), or asked for under a foreign host name or by a foreign page. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too much at once; wait as Retry-After says. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something went wrong on our side; the trace id finds it. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A service is unavailable; wait as Retry-After says. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     get_document_v1_documents__document_id__get: {
         parameters: {
             query?: never;
@@ -11164,6 +11663,295 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            /** @description The request is not valid. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An API key is needed, and was not sent or is not good. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not for this caller (want of a scope, or not theirs), or asked for under a foreign host name or by a foreign page. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too much at once; wait as Retry-After says. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something went wrong on our side; the trace id finds it. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A service is unavailable; wait as Retry-After says. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_access_v1_documents__document_id__access_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The document's id. */
+                document_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DocumentAccess"];
+                };
+            };
+            /** @description The request is not valid. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An API key is needed, and was not sent or is not good. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not for this caller (want of a scope, or not theirs), or asked for under a foreign host name or by a foreign page. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too much at once; wait as Retry-After says. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something went wrong on our side; the trace id finds it. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A service is unavailable; wait as Retry-After says. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    set_access_v1_documents__document_id__access_put: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The document's id. */
+                document_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewDocumentAccess"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DocumentAccess"];
+                };
+            };
+            /** @description The request is not valid. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An API key is needed, and was not sent or is not good. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not for this caller (want of a scope, or not theirs), or asked for under a foreign host name or by a foreign page. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request was too slow to arrive. */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is of another type. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too much at once; wait as Retry-After says. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something went wrong on our side; the trace id finds it. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A service is unavailable; wait as Retry-After says. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    remove_access_v1_documents__document_id__access_delete: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The document's id. */
+                document_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DocumentAccess"];
+                };
             };
             /** @description The request is not valid. */
             400: {

@@ -64,6 +64,7 @@ class AuditLog:
             about_tenant_id=key.tenant_id,
             about_subject=key.subject,
             about_scopes=list(key.scopes),
+            about_groups=list(key.groups),
             address=address,
         )
 

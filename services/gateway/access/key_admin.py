@@ -41,6 +41,7 @@ class NewKey:
     expires_at: datetime | None = None
     idempotency_key: str = ""
     guard: str = ""
+    groups: tuple[str, ...] = ()
 
 
 class KeyAdmin:
@@ -77,6 +78,7 @@ class KeyAdmin:
             expires_at=new.expires_at,
             key_id=_id_for(by.principal, tenant_id, new.idempotency_key),
             guard=stricter_guard(by.principal.guard, new.guard),
+            groups=new.groups,
         )
         try:
             revision = await self._keys.store.create(key)

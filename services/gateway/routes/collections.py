@@ -1,16 +1,24 @@
 """Collections: sets of documents that are searched together."""
 
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Response
+from fastapi import APIRouter, Query, Response
 from groundwork.ingest.v1 import ingest_pb2 as pb
 
 from services.gateway.access.own_default import meant
 from services.gateway.access.scopes import NEEDS_INGEST, NEEDS_QUERY
 from services.gateway.backends import Services
 from services.gateway.encoding import encode, enum_number
-from services.gateway.schemas.documents import ChangedCollection, Collection, CollectionList, NewCollection
-from services.gateway.schemas.fields import CollectionPath, IdempotencyKey
+from services.gateway.schemas.documents import (
+    ChangedCollection,
+    Collection,
+    CollectionList,
+    CollectionMembers,
+    MemberKind,
+    NewCollection,
+    NewCollectionMember,
+)
+from services.gateway.schemas.fields import CollectionPath, IdempotencyKey, MemberName
 from services.gateway.schemas.problem import problems
 
 router = APIRouter(prefix="/v1/collections", tags=["collections"])
@@ -53,8 +61,8 @@ async def get_collection(collection_id: CollectionPath, services: Services) -> C
 async def update_collection(
     collection_id: CollectionPath, changed: ChangedCollection, services: Services
 ) -> Collection:
-    """Changes a collection's name, or who may read it; what is left out stays as it is. Only its owner may: 403 with
-    `NOT_YOURS`."""
+    """Changes a collection's name, or who may read it; what is left out stays as it is. It takes the role of an owner: 403
+    with `NOT_YOURS`."""
     request = pb.UpdateCollectionRequest(
         collection_id=meant(services, collection_id),
         name=changed.name or "",
@@ -76,6 +84,50 @@ async def delete_collection(collection_id: CollectionPath, services: Services) -
     request = pb.DeleteCollectionRequest(collection_id=meant(services, collection_id))
     answer = await services.ingest.DeleteCollection(request, timeout=services.settings.rpc_timeout_s)
     return Response(status_code=204 if answer.cleared else 202)
+
+
+@router.get("/{collection_id}/members", dependencies=[NEEDS_QUERY], responses=problems(404))
+async def list_members(collection_id: CollectionPath, services: Services) -> CollectionMembers:
+    """Who has a role on a collection besides its owner. It takes the role of an owner: 403 with `NOT_YOURS`."""
+    request = pb.ListCollectionMembersRequest(collection_id=meant(services, collection_id))
+    answer = await services.ingest.ListCollectionMembers(request, timeout=services.settings.rpc_timeout_s)
+    return CollectionMembers.model_validate(encode(answer))
+
+
+@router.put("/{collection_id}/members", dependencies=[NEEDS_INGEST], responses=problems(404, 412, 413, 415))
+async def set_member(
+    collection_id: CollectionPath, member: NewCollectionMember, services: Services
+) -> CollectionMembers:
+    """Gives a user or a group a role on a collection, or another role; answers all members. Subjects and groups are not looked up:
+    the role is there for who comes. It takes the role of an owner: 403 with `NOT_YOURS`. Default collections are refused."""
+    request = pb.SetCollectionMemberRequest(
+        collection_id=meant(services, collection_id),
+        member=pb.CollectionMember(
+            kind=_kind(member.kind), name=member.name, role=enum_number(pb.CollectionRole.DESCRIPTOR, member.role)
+        ),
+    )
+    answer = await services.ingest.SetCollectionMember(request, timeout=services.settings.rpc_timeout_s)
+    return CollectionMembers.model_validate(encode(answer))
+
+
+@router.delete("/{collection_id}/members", dependencies=[NEEDS_INGEST], responses=problems(404))
+async def remove_member(
+    collection_id: CollectionPath,
+    services: Services,
+    kind: Annotated[MemberKind, Query(description="`subject` or `group`.")],
+    name: Annotated[MemberName, Query(description="Of the subject or the group.")],
+) -> CollectionMembers:
+    """Takes the role from a user or a group; answers who is left. It takes effect within seconds, and is harmless when repeated. It
+    takes the role of an owner: 403 with `NOT_YOURS`."""
+    request = pb.RemoveCollectionMemberRequest(
+        collection_id=meant(services, collection_id), kind=_kind(kind), name=name
+    )
+    answer = await services.ingest.RemoveCollectionMember(request, timeout=services.settings.rpc_timeout_s)
+    return CollectionMembers.model_validate(encode(answer))
+
+
+def _kind(word: str) -> Any:
+    return enum_number(pb.CollectionMemberKind.DESCRIPTOR, word)
 
 
 def _visibility(word: str | None) -> Any:

@@ -15,7 +15,14 @@ from services.gateway.access.own_default import meant
 from services.gateway.access.scopes import NEEDS_INGEST, NEEDS_QUERY
 from services.gateway.backends import Services
 from services.gateway.encoding import encode, enum_number
-from services.gateway.schemas.documents import Document, DocumentList, ListedStatus, UploadedDocument
+from services.gateway.schemas.documents import (
+    Document,
+    DocumentAccess,
+    DocumentList,
+    ListedStatus,
+    NewDocumentAccess,
+    UploadedDocument,
+)
 from services.gateway.schemas.fields import CollectionPath, DocumentPath, IdempotencyKey, PageSize, PageToken
 from services.gateway.schemas.problem import problems
 
@@ -119,3 +126,34 @@ async def download_document(document_id: DocumentPath, services: Services) -> Do
 def document_body(message: pb.Document) -> Document:
     """The contract's document as clients see it."""
     return Document.model_validate(encode(message))
+
+
+@router.get("/documents/{document_id}/access", dependencies=[NEEDS_QUERY], responses=problems(404))
+async def get_access(document_id: DocumentPath, services: Services) -> DocumentAccess:
+    """Who may read a document of those who may read its collection. It takes the role of an editor: 403 with `NOT_YOURS`."""
+    request = pb.GetDocumentAccessRequest(document_id=document_id)
+    return _access(await services.ingest.GetDocumentAccess(request, timeout=services.settings.rpc_timeout_s))
+
+
+@router.put("/documents/{document_id}/access", dependencies=[NEEDS_INGEST], responses=problems(404, 413, 415))
+async def set_access(document_id: DocumentPath, access: NewDocumentAccess, services: Services) -> DocumentAccess:
+    """Gives a document an access list. It narrows who reads the document: nobody reads it who may not read its collection, and its
+    owners always do. It is in force with the next request. It takes the role of an editor: 403 with `NOT_YOURS`."""
+    wanted = pb.DocumentAccess(subjects=access.subjects, groups=access.groups)
+    request = pb.SetDocumentAccessRequest(document_id=document_id, access=wanted)
+    return _access(await services.ingest.SetDocumentAccess(request, timeout=services.settings.rpc_timeout_s))
+
+
+@router.delete("/documents/{document_id}/access", dependencies=[NEEDS_INGEST], responses=problems(404))
+async def remove_access(document_id: DocumentPath, services: Services) -> DocumentAccess:
+    """Takes the access list away: all who may read its collection read the document. It takes the role of an editor: 403 with
+    `NOT_YOURS`."""
+    request = pb.SetDocumentAccessRequest(document_id=document_id)
+    return _access(await services.ingest.SetDocumentAccess(request, timeout=services.settings.rpc_timeout_s))
+
+
+def _access(answer: pb.GetDocumentAccessResponse | pb.SetDocumentAccessResponse) -> DocumentAccess:
+    access = answer.access
+    return DocumentAccess(
+        restricted=answer.HasField("access"), subjects=list(access.subjects), groups=list(access.groups)
+    )

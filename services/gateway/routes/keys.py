@@ -66,6 +66,7 @@ class _Desk:
             tenant_id=key.tenant_id,
             subject=key.subject,
             scopes=list(key.scopes),
+            groups=list(key.groups),
             status=key.status(self._keys.now()),
             created_at=key.created_at,
             created_by=key.created_by,
@@ -99,7 +100,16 @@ async def create_key(
     arrive. 403 with `SCOPE_MISSING` for a scope that you do not have."""
     expires_at = start_of(new.expires_at) if new.expires_at else None
     scopes = tuple(dict.fromkeys(new.scopes))
-    wanted = NewKey(new.name, new.subject, scopes, new.tenant_id, expires_at, idempotency_key or "", new.guard or "")
+    wanted = NewKey(
+        new.name,
+        new.subject,
+        scopes,
+        new.tenant_id,
+        expires_at,
+        idempotency_key or "",
+        new.guard or "",
+        tuple(dict.fromkeys(new.groups)),
+    )
     key, text = await desk.admin.create(desk.by, wanted)
     desk.note("key_created", key)
     response.headers["Location"] = f"/v1/keys/{key.key_id}"

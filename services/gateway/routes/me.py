@@ -20,4 +20,5 @@ async def get_me(principal: Annotated[Principal, Depends(authenticated)]) -> Cal
         tenant=principal.tenant_id,
         subject=principal.subject,
         scopes=[scope for scope in SCOPES if principal.may(scope)],
+        groups=sorted(principal.groups),
     )

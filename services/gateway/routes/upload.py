@@ -20,6 +20,7 @@ from services.gateway.schemas.documents import UploadedDocument
 from services.gateway.schemas.fields import CollectionPath, IdempotencyKey
 from services.gateway.schemas.problem import problems
 from services.gateway.serving.multipart import (
+    ACCESS_FIELD,
     ENCODING_FIELD,
     FILE_FIELD,
     LANE_FIELD,
@@ -60,6 +61,13 @@ _FORM: dict[str, Any] = {
                             "description": "Encoding of the file where it is text. Without it the encoding is found out. Must "
                             "come before the file.",
                             "example": "iso-8859-2",
+                        },
+                        ACCESS_FIELD: {
+                            "type": "string",
+                            "contentMediaType": "application/json",
+                            "description": "Who may read it of those who may read its collection; as at PUT "
+                            "/v1/documents/{document_id}/access. Must come before the file.",
+                            "example": '{"groups": ["sales"]}',
                         },
                         LANE_FIELD: {
                             "type": "string",
@@ -144,6 +152,7 @@ async def _pass_on(
         idempotency_key=idempotency_key,
         encoding=form.encoding,
         lane=_LANES[form.lane],
+        access=None if form.access is None else pb.DocumentAccess(**form.access),
     )
 
     async def parts() -> AsyncIterator[pb.UploadDocumentRequest]:

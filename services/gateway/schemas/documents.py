@@ -4,11 +4,13 @@ from typing import Any, Literal
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, field_validator
 
-from services.gateway.schemas.fields import CollectionFilter, RequestBody, Title
+from services.gateway.schemas.fields import CollectionFilter, MemberName, RequestBody, Title
 from services.gateway.schemas.times import Moment
 
 DocumentStatus = Literal["queued", "processing", "ready", "failed", "deleted", "unknown"]
 Visibility = Literal["private", "tenant"]
+Role = Literal["viewer", "editor", "owner"]
+MemberKind = Literal["subject", "group"]
 ListedStatus = Literal["queued", "processing", "ready", "failed"]
 
 
@@ -110,6 +112,25 @@ class Document(BaseModel):
         return IngestReport() if value is None else value
 
 
+class DocumentAccess(BaseModel):
+    """Who may read a document of those who may read its collection."""
+
+    restricted: bool = Field(
+        description="Whether it has an access list. Without one all who may read its collection read it."
+    )
+    subjects: list[str] = Field(default_factory=list, description="Subjects in the list.")
+    groups: list[str] = Field(default_factory=list, description="Groups in the list.")
+
+
+class NewDocumentAccess(RequestBody):
+    """The access list of a document. Owners of its collection read it whoever is listed; with an empty list they alone do."""
+
+    model_config = ConfigDict(json_schema_extra={"example": {"subjects": ["anna"], "groups": ["sales"]}})
+
+    subjects: list[MemberName] = Field(default_factory=list, max_length=1000, description="Subjects who may read it.")
+    groups: list[MemberName] = Field(default_factory=list, max_length=1000, description="Groups who may read it.")
+
+
 class UploadedDocument(BaseModel):
     """The file is stored and its job queued."""
 
@@ -134,6 +155,7 @@ class Collection(BaseModel):
                 "created_at": "2026-01-31T12:00:00.000Z",
                 "owner": "local-user",
                 "visibility": "private",
+                "role": "owner",
             }
         }
     )
@@ -147,8 +169,13 @@ class Collection(BaseModel):
     )
     visibility: str | None = Field(
         default=None,
-        description="Who reads it besides its owner: `private` (nobody) or `tenant` (all subjects of the tenant). Administrators "
-        "see all. Null or `unknown`: a word that only a newer version knows, treated as `private`.",
+        description="Who reads it besides its owner and its members: `private` (nobody) or `tenant` (all subjects of the tenant). "
+        "Administrators see all. Null or `unknown`: a word that only a newer version knows, treated as `private`.",
+    )
+    role: str | None = Field(
+        default=None,
+        description="What you may do with it. `viewer`: search, ask, open documents. `editor`: also upload, change and delete "
+        "documents. `owner`: also share, rename and delete it.",
     )
 
     @field_validator("owner", mode="before")
@@ -180,6 +207,33 @@ class NewCollection(RequestBody):
     name: str = Field(default="", max_length=200, description="For people; empty means the id.")
     visibility: Visibility = Field(
         default="private", description="`private`: yours alone. `tenant`: all subjects of the tenant read it."
+    )
+
+
+class CollectionMember(BaseModel):
+    """A subject or a group with a role on a collection. What is null or `unknown` is of a newer version, and grants nothing."""
+
+    kind: str | None = Field(description="`subject` or `group`.")
+    name: str = Field(description="Of the subject or the group.")
+    role: str | None = Field(description="`viewer`, `editor` or `owner`.")
+
+
+class CollectionMembers(BaseModel):
+    """Who has a role on a collection besides its owner."""
+
+    members: list[CollectionMember] = Field(description="Subjects before groups, by name.")
+
+
+class NewCollectionMember(RequestBody):
+    """Who gets which role on a collection."""
+
+    model_config = ConfigDict(json_schema_extra={"example": {"kind": "group", "name": "sales", "role": "viewer"}})
+
+    kind: MemberKind = Field(description="`subject`: one user. `group`: all who are in it.")
+    name: MemberName = Field(description="As `GET /v1/me` shows it.")
+    role: Role = Field(
+        description="`viewer`: search, ask, open documents. `editor`: also upload, change and delete documents. `owner`: also "
+        "share, rename and delete the collection."
     )
 
 

@@ -8,6 +8,7 @@ from fastapi import Header, Path, Query
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic_core import CoreSchema, core_schema
 
+from kit.access.principal import GROUP_PATTERN
 from kit.stores.idempotency import KEY_PATTERN
 
 
@@ -52,6 +53,12 @@ _TOOL_NAME = Pattern("^[A-Za-z_][A-Za-z0-9_.-]{0,63}$", "is no tool's name; the 
 _TOOL_SERVER = Pattern("^[a-z][a-z0-9-]{0,23}$", "is no such name; use 1 to 24 of a-z, 0-9 and '-', a letter first")
 _SERVER_TOOL = Pattern("^[A-Za-z0-9_.-]{1,64}$", "is no such name; the tools are listed at GET /v1/tool-servers")
 _LISTED_NAME = Pattern("^[a-z][a-z0-9_]{0,63}$", "is no such name; agents and modes are listed at GET /v1/agents")
+_GROUP = Pattern(
+    GROUP_PATTERN, "is no group's name; use 1 to 128 characters, no control character, and no space at either end"
+)
+_MEMBER = Pattern(
+    GROUP_PATTERN, "is no such name; use 1 to 128 characters, no control character, and no space at either end"
+)
 NOT_BLANK = Pattern(r"\S", "says nothing; write some words")
 
 
@@ -96,6 +103,12 @@ CollectionFilter = Annotated[str, _COLLECTION_OR_EMPTY]
 """A collection, or empty for all."""
 
 CollectionIds = Annotated[list[CollectionId], Field(min_length=1, max_length=64, description="Where to look.")]
+
+GroupName = Annotated[str, _GROUP]
+"""As the identity provider writes it."""
+
+MemberName = Annotated[str, _MEMBER]
+"""Of a subject or a group."""
 
 IndexedId = Annotated[str, _INDEXED_ID]
 

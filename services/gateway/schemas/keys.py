@@ -5,9 +5,9 @@ from typing import Annotated, Literal
 from fastapi import Path, Query
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from kit.access.principal import SUBJECT_PATTERN, TENANT_PATTERN
+from kit.access.principal import MAX_GROUPS, SUBJECT_PATTERN, TENANT_PATTERN
 from services.gateway.schemas import search
-from services.gateway.schemas.fields import Guard, Pattern, RequestBody, Title
+from services.gateway.schemas.fields import GroupName, Guard, Pattern, RequestBody, Title
 from services.gateway.schemas.times import Moment
 
 Scope = Literal["query", "ingest", "admin", "operator"]
@@ -27,6 +27,7 @@ class Caller(BaseModel):
     tenant: str = Field(description="The tenant whose data it is.")
     subject: str = Field(description="The user within the tenant.")
     scopes: list[Scope] = Field(description="All that the caller may do, with what their scopes include.")
+    groups: list[str] = Field(default_factory=list, description="The groups that the caller is in, by name.")
 
 
 class NewApiKey(RequestBody):
@@ -54,7 +55,11 @@ class NewApiKey(RequestBody):
     tenant_id: Annotated[str, _TENANT_OR_EMPTY] = Field(
         default="", description="The tenant; empty means yours. Others' are for operators."
     )
-
+    groups: list[GroupName] = Field(
+        default_factory=list,
+        max_length=MAX_GROUPS,
+        description="The groups that its user is in: what is shared with a group is shared with the key.",
+    )
     guard: Guard | None = Field(
         default=None,
         description="Least of what becomes of unsafe questions that are asked with it, on every route: `flag` or `block`. Null "
@@ -89,6 +94,7 @@ class ApiKey(BaseModel):
     tenant_id: str = Field(description="The tenant for whom it speaks.")
     subject: str = Field(description="The user within the tenant.")
     scopes: list[str] = Field(description="What it may do.")
+    groups: list[str] = Field(default_factory=list, description="The groups that its user is in.")
     status: Literal["active", "revoked", "expired"] = Field(description="Whether it is good.")
     created_at: Moment = Field(description="When it was made.")
     created_by: str = Field(description="Who made it.")

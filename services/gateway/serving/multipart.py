@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from email.errors import HeaderParseError
 from email.header import decode_header, make_header
+from typing import Any
 from urllib.parse import unquote_to_bytes
 
 from python_multipart.exceptions import FormParserError
@@ -22,6 +23,7 @@ FILE_FIELD = "file"
 METADATA_FIELD = "metadata"
 ENCODING_FIELD = "encoding"
 LANE_FIELD = "lane"
+ACCESS_FIELD = "access"
 LANES = ("interactive", "bulk")
 _MAX_ENCODING_CHARS = 40
 MAX_FIELD_BYTES = 64 * 1024
@@ -65,6 +67,7 @@ class MultipartForm:
         self.declared_size_bytes = 0
         """The file's size as the request tells it; 0 when unknown."""
         self.metadata: dict[str, str] = {}
+        self.access: dict[str, list[str]] | None = None
         self.encoding = ""
         """Of the file where it is text; empty where the sender does not say."""
         self.lane = ""
@@ -127,12 +130,14 @@ class MultipartForm:
                 self.metadata = _metadata(await self._field())
             elif header.field == ENCODING_FIELD:
                 self.encoding = (await self._field()).decode("latin-1").strip()[:_MAX_ENCODING_CHARS]
+            elif header.field == ACCESS_FIELD:
+                self.access = _access(await self._field())
             elif header.field == LANE_FIELD:
                 self.lane = _lane(await self._field())
             else:
                 raise BadForm(
-                    f"the form has an unknown field {header.field!r}; send {METADATA_FIELD!r}, {ENCODING_FIELD!r} and "
-                    f"{LANE_FIELD!r} (optional), then {FILE_FIELD!r}"
+                    f"the form has an unknown field {header.field!r}; send {METADATA_FIELD!r}, {ENCODING_FIELD!r}, "
+                    f"{ACCESS_FIELD!r} and {LANE_FIELD!r} (optional), then {FILE_FIELD!r}"
                 )
 
     async def pieces(self) -> AsyncIterator[bytes]:
@@ -274,12 +279,31 @@ def _lane(raw: bytes) -> str:
     return lane
 
 
-def _metadata(raw: bytes) -> dict[str, str]:
+def _access(raw: bytes) -> dict[str, list[str]]:
+    value = _json(ACCESS_FIELD, raw, "an object with lists of subjects and groups")
+    is_list = isinstance(value, dict) and value.keys() <= {"subjects", "groups"}
+    if not is_list or not all(
+        isinstance(each, list) and all(isinstance(name, str) for name in each) for each in value.values()
+    ):
+        raise BadForm(
+            f'the field {ACCESS_FIELD!r} must be an object such as {{"subjects": ["anna"], "groups": ["sales"]}}, with '
+            "lists of texts"
+        )
+    lists: dict[str, list[str]] = value
+    return lists
+
+
+def _json(field: str, raw: bytes, wanted: str) -> Any:
     try:
         value = json.loads(raw.decode("utf-8"))
         json.dumps(value, ensure_ascii=False).encode("utf-8")  # a lone surrogate is JSON but no text
     except (UnicodeError, ValueError, RecursionError) as error:
-        raise BadForm(f"the field {METADATA_FIELD!r} is not JSON ({error}); send an object of strings") from error
+        raise BadForm(f"the field {field!r} is not JSON ({error}); send {wanted}") from error
+    return value
+
+
+def _metadata(raw: bytes) -> dict[str, str]:
+    value = _json(METADATA_FIELD, raw, "an object of strings")
     if not isinstance(value, dict) or not all(isinstance(member, str) for member in value.values()):
         raise BadForm(f"the field {METADATA_FIELD!r} must be a JSON object whose values are strings")
     return value

@@ -5,7 +5,10 @@ from datetime import datetime
 from google.protobuf.timestamp_pb2 import Timestamp
 from groundwork.ingest.v1 import ingest_pb2
 
-from kit.stores.collections import Visibility
+from kit.access.principal import Principal
+from kit.stores.collections import Member, MemberKind, Role, Visibility, role_of
+from kit.stores.document_access import DocumentAccess
+from services.ingest.documents.access import access_list
 from services.ingest.documents.models import Collection, DeadLetter, Document, Lane, Report, Status
 from services.ingest.work.models import JobCounts, RequeueOutcome
 
@@ -27,6 +30,17 @@ _VISIBILITY = {
     Visibility.PRIVATE: ingest_pb2.COLLECTION_VISIBILITY_PRIVATE,
     Visibility.TENANT: ingest_pb2.COLLECTION_VISIBILITY_TENANT,
 }
+_ROLE = {
+    Role.VIEWER: ingest_pb2.COLLECTION_ROLE_VIEWER,
+    Role.EDITOR: ingest_pb2.COLLECTION_ROLE_EDITOR,
+    Role.OWNER: ingest_pb2.COLLECTION_ROLE_OWNER,
+}
+_MEMBER_KIND = {
+    MemberKind.SUBJECT: ingest_pb2.COLLECTION_MEMBER_KIND_SUBJECT,
+    MemberKind.GROUP: ingest_pb2.COLLECTION_MEMBER_KIND_GROUP,
+}
+ROLE_BY_NUMBER: dict[int, Role] = {int(number): word for word, number in _ROLE.items()}
+MEMBER_KIND_BY_NUMBER: dict[int, MemberKind] = {int(number): word for word, number in _MEMBER_KIND.items()}
 LANE_BY_NUMBER: dict[int, Lane] = {
     int(ingest_pb2.UPLOAD_LANE_INTERACTIVE): Lane.INTERACTIVE,
     int(ingest_pb2.UPLOAD_LANE_BULK): Lane.BULK,
@@ -118,15 +132,45 @@ def counts_message(counts: JobCounts) -> ingest_pb2.GetJobCountsResponse:
     )
 
 
-def collection_message(collection: Collection) -> ingest_pb2.Collection:
-    """A collection; the one that was never made has no date."""
+def collection_message(collection: Collection, caller: Principal) -> ingest_pb2.Collection:
+    """A collection as the caller sees it; the one that was never made has no date."""
+    role = role_of(caller, collection.collection_id, collection)
     return ingest_pb2.Collection(
         collection_id=collection.collection_id,
         name=collection.name,
         created_at=_timestamp(collection.created_at) if collection.created_at else None,
         owner=collection.owner,
         visibility=_visibility(collection),
+        role=_ROLE[role] if role else ingest_pb2.COLLECTION_ROLE_UNSPECIFIED,
     )
+
+
+def member_message(member: Member) -> ingest_pb2.CollectionMember:
+    """A member; of a kind or role that is unknown here, that is unspecified."""
+    message = ingest_pb2.CollectionMember(name=member.name)
+    if member.kind in list(MemberKind):
+        message.kind = _MEMBER_KIND[MemberKind(member.kind)]
+    if member.role in list(Role):
+        message.role = _ROLE[Role(member.role)]
+    return message
+
+
+def decode_member(message: ingest_pb2.CollectionMember) -> Member:
+    """As it was asked for; an unknown kind or role is an empty word."""
+    kind, role = MEMBER_KIND_BY_NUMBER.get(message.kind, ""), ROLE_BY_NUMBER.get(message.role, "")
+    return Member(kind, message.name, role)
+
+
+def access_message(access: DocumentAccess | None) -> ingest_pb2.DocumentAccess | None:
+    """An access list; None where there is none."""
+    if access is None:
+        return None
+    return ingest_pb2.DocumentAccess(subjects=sorted(access.subjects), groups=sorted(access.groups))
+
+
+def decode_access(message: ingest_pb2.DocumentAccess, collection_id: str) -> DocumentAccess:
+    """The list of a document of a collection. Raises BadAccess."""
+    return access_list(collection_id, message.subjects, message.groups)
 
 
 def _visibility(collection: Collection) -> ingest_pb2.CollectionVisibility.ValueType:

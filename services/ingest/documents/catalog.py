@@ -1,20 +1,36 @@
 """Collections are made, found, shared and deleted by callers that kit.stores.collections allows. Each subject has a default one,
 made when it is first asked for; a collection that is being deleted takes no more uploads."""
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from kit.access.principal import Principal
+from kit.access.principal import GROUP_PATTERN, SUBJECT_PATTERN, Principal
 from kit.errors import AlreadyExists
-from kit.stores.collections import DEFAULT_ID, Visibility, is_own_default, is_reserved, may_change, may_read, own_id
+from kit.stores.collections import (
+    DEFAULT_ID,
+    Member,
+    MemberKind,
+    Role,
+    Visibility,
+    is_own_default,
+    is_reserved,
+    may_edit,
+    may_manage,
+    may_read,
+    own_id,
+)
 from services.ingest.documents import naming
 from services.ingest.documents.access import not_yours
 from services.ingest.documents.models import Collection
-from services.ingest.errors import BadName, CollectionExists, CollectionNotFound, CollectionProtected
+from services.ingest.errors import BadMember, BadName, CollectionExists, CollectionNotFound, CollectionProtected
 from services.ingest.ports import CollectionClearing, CollectionStore
 
 _MAX_NAME_CHARS = 200
+_MEMBERS_MAX = 200
+"""Of one collection: every retriever has all records in memory, and groups stand for more people."""
+_NAMES = {MemberKind.SUBJECT: re.compile(SUBJECT_PATTERN), MemberKind.GROUP: re.compile(GROUP_PATTERN)}
 
 
 class Catalog:
@@ -89,11 +105,18 @@ class Catalog:
             )
         return found
 
-    async def get_to_change(self, caller: Principal, collection_id: str) -> Collection:
-        """As `get`, for who is about to change it or what is in it. Raises CollectionNotFound, NotYours."""
+    async def get_to_edit(self, caller: Principal, collection_id: str) -> Collection:
+        """As `get`, for who is about to change what is in it. Raises CollectionNotFound, NotYours."""
         found = await self.get(caller, collection_id)
-        if not may_change(caller, collection_id, found):
-            raise not_yours(collection_id)
+        if not may_edit(caller, found.collection_id, found):
+            raise not_yours(collection_id, Role.EDITOR)
+        return found
+
+    async def get_to_manage(self, caller: Principal, collection_id: str) -> Collection:
+        """As `get`, for who is about to share, rename or delete it. Raises CollectionNotFound, NotYours."""
+        found = await self.get(caller, collection_id)
+        if not may_manage(caller, found.collection_id, found):
+            raise not_yours(collection_id, Role.OWNER)
         return found
 
     async def is_there(self, tenant_id: str, collection_id: str) -> bool:
@@ -145,7 +168,7 @@ class Catalog:
         """Changes what is given. Who says who may read a collection that has no owner becomes its owner. Raises CollectionNotFound,
         NotYours, CollectionProtected, BadName."""
         name = _clean(name)
-        await self.get_to_change(caller, collection_id)
+        await self.get_to_manage(caller, collection_id)
         if visibility is Visibility.TENANT and naming.is_default(collection_id):
             raise CollectionProtected("a default collection stays private; make a collection to share its documents")
 
@@ -155,10 +178,42 @@ class Catalog:
 
         return await self._change(caller, collection_id, changed)
 
+    async def members(self, caller: Principal, collection_id: str) -> Sequence[Member]:
+        """Who has a role on it besides its owner, subjects before groups. Raises CollectionNotFound, NotYours."""
+        return (await self.get_to_manage(caller, collection_id)).members
+
+    async def set_member(self, caller: Principal, collection_id: str, member: Member) -> Sequence[Member]:
+        """Gives a subject or a group a role, or another one; the members as they are now. Who shares a collection that has no owner
+        becomes its owner. Raises BadMember, CollectionNotFound, NotYours, CollectionProtected."""
+        _check_member(member)
+        await self.get_to_manage(caller, collection_id)
+        if naming.is_default(collection_id):
+            raise CollectionProtected("a default collection stays private; make a collection to share its documents")
+
+        def changed(stored: Collection) -> Collection:
+            if (member.kind, member.name) == (MemberKind.SUBJECT, stored.owner):
+                raise BadMember(f"{member.name} owns the collection and needs no other role")
+            members = _sorted([*_without(stored.members, member.kind, member.name), member])
+            if len(members) > _MEMBERS_MAX:
+                raise BadMember(
+                    f"the collection has {_MEMBERS_MAX} members, as many as it may; share it with a group instead"
+                )
+            return replace(stored, owner=stored.owner or caller.subject, members=members)
+
+        return (await self._change(caller, collection_id, changed)).members
+
+    async def remove_member(self, caller: Principal, collection_id: str, kind: str, name: str) -> Sequence[Member]:
+        """Takes the role away, if there is one; the members as they are now. Raises CollectionNotFound, NotYours."""
+        await self.get_to_manage(caller, collection_id)
+        changed = await self._change(
+            caller, collection_id, lambda stored: replace(stored, members=_without(stored.members, kind, name))
+        )
+        return changed.members
+
     async def delete(self, caller: Principal, collection_id: str) -> bool:
         """Nobody finds the collection from now on, and its documents are removed; False while that goes on. Raises
         CollectionNotFound, NotYours, CollectionProtected."""
-        await self.get_to_change(caller, collection_id)
+        await self.get_to_manage(caller, collection_id)
         if naming.is_default(collection_id):
             raise CollectionProtected("a default collection cannot be deleted; delete its documents instead")
         await self._change(caller, collection_id, lambda stored: replace(stored, deleting=True))
@@ -172,8 +227,8 @@ class Catalog:
         def allowed(stored: Collection) -> Collection:
             if stored.deleting or not may_read(caller, collection_id, stored):
                 raise _not_found(collection_id)
-            if not may_change(caller, collection_id, stored):
-                raise not_yours(collection_id)
+            if not may_manage(caller, collection_id, stored):
+                raise not_yours(collection_id, Role.OWNER)
             return change(stored)
 
         changed = await self._collections.change(caller.tenant_id, collection_id, allowed)
@@ -188,6 +243,23 @@ def _clean(name: str) -> str:
     if len(name) > _MAX_NAME_CHARS:
         raise BadName(f"the collection's name has {len(name)} characters; use at most {_MAX_NAME_CHARS}")
     return name
+
+
+def _check_member(member: Member) -> None:
+    """Raises BadMember."""
+    if member.kind not in _NAMES or member.role not in list(Role):
+        raise BadMember(f"a member is a subject or a group with one of the roles {', '.join(Role)}")
+    if not _NAMES[MemberKind(member.kind)].fullmatch(member.name):
+        raise BadMember(f"{member.name!r} is no {member.kind}; write the name as `groundwork whoami` shows it")
+
+
+def _without(members: Sequence[Member], kind: str, name: str) -> tuple[Member, ...]:
+    return tuple(each for each in members if (each.kind, each.name) != (kind, name))
+
+
+def _sorted(members: Sequence[Member]) -> tuple[Member, ...]:
+    """Subjects before groups, by name."""
+    return tuple(sorted(members, key=lambda each: (each.kind == MemberKind.GROUP, each.name)))
 
 
 def _not_found(collection_id: str) -> CollectionNotFound:

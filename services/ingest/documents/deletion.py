@@ -11,7 +11,7 @@ from services.ingest.documents import life, naming
 from services.ingest.documents.access import Check, no_document
 from services.ingest.documents.file_users import FileUsers, files_of
 from services.ingest.documents.models import Status, StoredDocument
-from services.ingest.ports import DocumentStore, FileStore, Forgetting, Leases, SearchIndex
+from services.ingest.ports import AccessLists, DocumentStore, FileStore, Forgetting, Leases, SearchIndex
 
 _TOGETHER = 100
 """Documents that are deleted together: who else uses their files is asked once for all of them."""
@@ -31,6 +31,7 @@ class Deletion:
         leases: Leases,
         index: SearchIndex,
         forgetting: Forgetting,
+        lists: AccessLists,
         now: Callable[[], datetime],
     ) -> None:
         self._documents = documents
@@ -38,6 +39,7 @@ class Deletion:
         self._leases = leases
         self._index = index
         self._forgetting = forgetting
+        self._lists = lists
         self._now = now
         self._file_users = FileUsers(documents)
 
@@ -86,6 +88,7 @@ class Deletion:
     async def _swept(self, stored: StoredDocument) -> None:
         with suppress(Aborted):  # another did the same
             await self._documents.update(life.sweep(stored.document), stored.version)
+            await self._lists.remove(stored.document.tenant_id, stored.document.document_id)
 
     async def release_file(self, tenant_id: str, sha256: str) -> None:
         """Removes a file unless a living document uses it. Holds off uploads of the same content meanwhile."""

@@ -187,6 +187,11 @@ def note_origin(document: Document, origin: Origin) -> Document:
     return replace(document, origin=origin)
 
 
+def note_access(document: Document, now: datetime) -> Document:
+    """The same document after its access list has changed: who follows documents looks at it again."""
+    return replace(document, updated_at=now)
+
+
 def begin(document: Document, now: datetime, report: Report, tries: Tries) -> Document:
     """A worker has the document in hand."""
     changes = {"stage": "parse", "progress": 0.0, "error": None, "report": report, "tries": tries}

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Collection
 from contextlib import aclosing, asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -58,6 +59,7 @@ class Listing:
             if stored.document.collection_id == collection_id
             and stored.document.status is not Status.DELETED
             and (not statuses or stored.document.status in statuses)
+            and await self._access.sees(caller, collection_id, stored.document.document_id)
         ]
         found.sort(key=_age, reverse=True)
         if after is not None:
@@ -79,9 +81,12 @@ class Listing:
                 elif document.status is Status.DELETED and document.document_id in shown:
                     shown.discard(document.document_id)
                     yield document
-                elif await self._access.sees(caller, document.collection_id):
+                elif await self._access.sees(caller, document.collection_id, document.document_id):
                     shown.add(document.document_id)
                     yield document
+                elif document.document_id in shown:  # its access list names the caller no longer
+                    shown.discard(document.document_id)
+                    yield replace(document, status=Status.DELETED)
 
     async def _watched(
         self, caller: Principal, collection_id: str, document_ids: Collection[str]

@@ -6,7 +6,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from kit.stores.collections import Visibility
+from kit.stores.collections import Member, Visibility
 
 
 class Status(StrEnum):
@@ -186,6 +186,8 @@ class Collection:
     visibility: str = Visibility.PRIVATE.value
     """Who reads it besides its owner; a word that is unknown here is read as private."""
     deleting: bool = False
+    members: tuple[Member, ...] = ()
+    """Who has a role on it besides its owner."""
     newer_fields: Mapping[str, Any] = field(default_factory=dict)
     """As a document's."""
 

@@ -12,6 +12,7 @@ from datetime import datetime
 from functools import cache
 from typing import Any, TypeVar
 
+from kit.stores.collections import decode_members
 from services.ingest.documents.models import (
     Collection,
     Content,
@@ -149,7 +150,8 @@ def decode_collection(data: bytes) -> Collection:
     with _readable():
         known, newer = _split(Collection, json.loads(data))
         created_at = _moment(known["created_at"])
-        return _of_right_types(Collection(**{**known, "created_at": created_at, "newer_fields": newer}))
+        decoded = {"created_at": created_at, "members": decode_members(known.get("members", ()))}
+        return _of_right_types(Collection(**{**known, **decoded, "newer_fields": newer}))
 
 
 def decode_dead_letter(data: bytes) -> DeadLetter:

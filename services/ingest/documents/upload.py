@@ -15,11 +15,14 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Any
 
 from kit.access.principal import Principal
 from kit.errors import Aborted, AlreadyExists
+from kit.stores.document_access import DocumentAccess
 from kit.stores.idempotency import Attempt
 from services.ingest.documents import life, naming
+from services.ingest.documents.access import Access
 from services.ingest.documents.catalog import Catalog
 from services.ingest.documents.deletion import Deletion, file_lease
 from services.ingest.documents.file_users import files_of
@@ -28,7 +31,7 @@ from services.ingest.documents.models import Content, Document, Lane, Origin, St
 from services.ingest.documents.quota import StorageQuotas
 from services.ingest.documents.revising import Reviser
 from services.ingest.errors import CollectionNotFound, DocumentNotFound, NameTaken, UploadCorrupt
-from services.ingest.ports import DocumentStore, FileStore, Keys, Leases
+from services.ingest.ports import AccessLists, DocumentStore, FileStore, Keys, Leases
 from services.ingest.reading.detection import detect_media_type, with_charset
 from services.ingest.scanning import Gatekeeper
 from services.ingest.spool import Spool, SpooledFile, too_large
@@ -57,11 +60,19 @@ class Upload:
     """Whether the scanner for viruses could not look into it."""
     origin: Origin | None = None
     """The file of a source that it is."""
+    access: DocumentAccess | None = None
+    """Who may read it. None: of a new document those who may read its collection; else as it is."""
+    by: Principal | None = None
+    """Who uploads it; None for a source."""
 
     def content_with(self, sha256: str) -> bytes:
         """What has to be the same in another upload with the same idempotency key."""
-        same = [self.collection_id, self.name, sorted(self.metadata.items()), sha256]
-        return json.dumps([*same, self.encoding] if self.encoding else same).encode()
+        same: list[Any] = [self.collection_id, self.name, sorted(self.metadata.items()), sha256]
+        if self.encoding:
+            same.append(self.encoding)
+        if self.access is not None:
+            same.append({"subjects": sorted(self.access.subjects), "groups": sorted(self.access.groups)})
+        return json.dumps(same).encode()
 
 
 @dataclass(frozen=True)
@@ -84,6 +95,8 @@ class Uploads:
         leases: Leases,
         catalog: Catalog,
         deletion: Deletion,
+        access: Access,
+        lists: AccessLists,
         reviser: Reviser,
         spool: Spool,
         limits: Limits,
@@ -100,6 +113,8 @@ class Uploads:
         self._leases = leases
         self._catalog = catalog
         self._deletion = deletion
+        self._access = access
+        self._lists = lists
         self._reviser = reviser
         self._spool = spool
         self._limits = limits
@@ -114,8 +129,8 @@ class Uploads:
         """Takes a file and answers once it is stored and its job queued. Refuses what it can before the first byte."""
         tenant_id = caller.tenant_id
         upload = _checked(upload)
-        await self._catalog.get_to_change(caller, upload.collection_id)
-        upload = replace(upload, lane=self._lanes.choose(caller, upload.collection_id, upload.lane))
+        await self._catalog.get_to_edit(caller, upload.collection_id)
+        upload = replace(upload, by=caller, lane=self._lanes.choose(caller, upload.collection_id, upload.lane))
         async with self._received(tenant_id, upload, data) as (upload, content, file):
             if not upload.idempotency_key:
                 return await self._take(tenant_id, upload, content, file)
@@ -194,6 +209,8 @@ class Uploads:
         while True:
             try:
                 if named_id == own_id:
+                    # Before the record: there is no moment at which the document is everybody's.
+                    await self._set_access(tenant_id, named_id, upload)
                     own_id = ""  # one attempt: if there is a record of it already, that is looked at
                     created = await self._documents.create(self._created(tenant_id, named_id, upload, content))
                     return created.document, ""
@@ -226,6 +243,9 @@ class Uploads:
             )
         if old.origin and origin is None:
             origin = replace(old.origin, version="")  # the next sync brings back what is at the source
+        if upload.by is not None and not await self._access.may_read(upload.by, old.collection_id, old.document_id):
+            raise NameTaken(f"the name {upload.name} is taken in this collection; give the file another name")
+        await self._set_access(old.tenant_id, old.document_id, upload)
         is_same = old.content == content and old.metadata == upload.metadata
         if is_same and old.status not in (Status.FAILED, Status.UNKNOWN):
             if origin and origin != old.origin:
@@ -254,6 +274,7 @@ class Uploads:
             stored = await self._documents.get(tenant_id, document_id)
             if stored is None or stored.document.status is Status.DELETED:
                 return None
+            await self._set_access(tenant_id, document_id, upload)
             holder_id = await self._documents.claim_name(*place, document_id)
             if holder_id != document_id:
                 holder = await self._documents.get(tenant_id, holder_id)
@@ -280,6 +301,10 @@ class Uploads:
             if old.name != upload.name:
                 await self._documents.release_name(tenant_id, old.collection_id, old.name, document_id)
             return revised
+
+    async def _set_access(self, tenant_id: str, document_id: str, upload: Upload) -> None:
+        if upload.access is not None and upload.access != await self._lists.get(tenant_id, document_id):
+            await self._lists.put(tenant_id, document_id, upload.access)
 
     def _created(self, tenant_id: str, document_id: str, upload: Upload, content: Content) -> Document:
         return life.create(

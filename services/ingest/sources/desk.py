@@ -10,9 +10,8 @@ from kit.access.principal import ADMIN, Principal
 from kit.errors import AlreadyExists, GroundworkError
 from kit.stores.idempotency import Attempt
 from services.ingest.documents import naming
-from services.ingest.documents.access import not_yours
 from services.ingest.documents.catalog import Catalog
-from services.ingest.errors import BadSource, CollectionNotFound, NotYours, SourceNotFound
+from services.ingest.errors import BadSource, CollectionNotFound, SourceNotFound
 from services.ingest.ports import DocumentStore, Keys
 from services.ingest.sources.known import KnownFiles
 from services.ingest.sources.models import SourceRecord, SourceReport
@@ -79,7 +78,7 @@ class SourceDesk:
         kind = self._opener.kind(new.kind)
         if kind.needs_admin:
             caller.require(ADMIN)
-        collection = await self._catalog.get_to_change(caller, new.collection_id)
+        collection = await self._catalog.get_to_edit(caller, new.collection_id)
         settings = self._opener.checked_settings(kind, new.settings, new.secrets)
         name = _checked_name(new.name or kind.default_name(settings))
         content = json.dumps([new.kind, new.collection_id, name, sorted(settings.items()), new.every_s])
@@ -197,10 +196,7 @@ class SourceDesk:
         record = await self._found(caller, source_id)
         if self._opener.kind(record.kind).needs_admin:
             caller.require(ADMIN)
-        try:
-            await self._catalog.get_to_change(caller, record.collection_id)
-        except NotYours:
-            raise not_yours(record.collection_id) from None
+        await self._catalog.get_to_edit(caller, record.collection_id)
         return record
 
     async def _may_read(self, caller: Principal, collection_id: str) -> bool:

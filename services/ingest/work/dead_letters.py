@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 import structlog
 
 from kit.access.principal import Principal
+from kit.stores.collections import Role
 from services.ingest.documents import naming
 from services.ingest.documents.access import Access, not_yours
 from services.ingest.documents.models import DeadLetter, Document, Lane, Status
@@ -67,19 +68,23 @@ class DeadLetters:
         """Queues a letter's document again, under a fresh revision. Raises DeadLetterNotFound, NotYours."""
         known = naming.is_document_id(dead_letter_id)
         letter = await self._letters.get(caller.tenant_id, dead_letter_id) if known else None
-        if letter is None or not await self._access.may_read(caller, letter.collection_id):
+        if letter is None or not await self._access.may_read(caller, letter.collection_id, letter.document_id):
             raise DeadLetterNotFound(
                 f"there is no dead letter {dead_letter_id[:80]}; its document may have been deleted or read again since"
             )
-        if not await self._access.changes(caller, letter.collection_id):
-            raise not_yours(letter.collection_id)
+        if not await self._access.edits(caller, letter.collection_id, letter.document_id):
+            raise not_yours(letter.collection_id, Role.EDITOR)
         return await self._requeue(letter, Lane.INTERACTIVE)
 
     async def requeue_all(self, caller: Principal, collection_id: str, reason: str) -> BulkOutcome:
         """Queues the letters of a collection and reason again, all when these are empty, a few hundred a call. Letters of
         collections that the caller may not change are left."""
         found = self._open(caller, collection_id, reason)
-        letters = [letter async for letter in found if await self._access.changes(caller, letter.collection_id)]
+        letters = [
+            letter
+            async for letter in found
+            if await self._access.edits(caller, letter.collection_id, letter.document_id)
+        ]
         outcomes = [await self._requeue_or_leave(letter) for letter in letters[:_AT_ONCE]]
         done = [outcome for outcome in outcomes if outcome is not None]
         requeued = done.count(RequeueOutcome.REQUEUED)
@@ -95,7 +100,7 @@ class DeadLetters:
                 continue
             if collection_id and document.collection_id != collection_id:
                 continue
-            if not await self._access.sees(caller, document.collection_id):
+            if not await self._access.sees(caller, document.collection_id, document.document_id):
                 continue
             if document.status is Status.QUEUED:
                 queued.append(document)
@@ -152,7 +157,7 @@ class DeadLetters:
         collection = naming.collection_id(collection_id) if collection_id else "*"
         async for letter in self._letters.all_of(caller.tenant_id, collection):
             is_asked_for = letter.requeued_at is None and reason in ("", letter.failure.reason)
-            if is_asked_for and await self._access.sees(caller, letter.collection_id):
+            if is_asked_for and await self._access.sees(caller, letter.collection_id, letter.document_id):
                 yield letter
 
 

@@ -21,7 +21,12 @@ _MAX_BYTES = 900_000
 
 
 def encode(record: RunRecord) -> bytes:
-    message = pb.RunRecord(subject=record.subject, scopes=sorted(record.scopes), traceparent=record.traceparent)
+    message = pb.RunRecord(
+        subject=record.subject,
+        scopes=sorted(record.scopes),
+        groups=sorted(record.groups),
+        traceparent=record.traceparent,
+    )
     message.request.SetInParent()
     fill(message.request, record.request)
     message.created_at.FromDatetime(record.created_at)
@@ -46,6 +51,7 @@ def decode(key: RunKey, data: bytes) -> RunRecord:
         _moment(message, "forgotten_at"),
         message.traceparent,
         frozenset(message.scopes),
+        frozenset(message.groups),
         Outcome(_part(message, "answer", Answer), _part(message, "usage", Usage), _part(message, "error", RunError)),
         tuple(read(each, Approval) for each in message.pending),
         tuple(read(each, Reserved) for each in message.reserved),

@@ -100,6 +100,7 @@ class Runs:
             now,
             traceparent=current_traceparent(),
             scopes=principal.scopes,
+            groups=principal.groups,
         )
         try:
             return await self._started(record, model)

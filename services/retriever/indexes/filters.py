@@ -1,5 +1,5 @@
-"""What a search may see, compiled once for both engines: a list of "field is any of these values" and "field lies between",
-all of which must hold.
+"""What a search may see, compiled once for both engines: a list of "field is any of these values", "field is none of these values"
+and "field lies between", all of which must hold.
 
 Adapters translate the clauses one to one, so no engine can be given less than the other. Tenant and collection are clauses
 like any other and always there: a scope without them is refused, never read as "all".
@@ -40,6 +40,14 @@ class AnyOf:
 
 
 @dataclass(frozen=True)
+class NoneOf:
+    """The field has none of the values."""
+
+    field: str
+    values: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class InRange:
     """The field has a value, and `gte` <= value < `lt`; None leaves that side open. One of them is given."""
 
@@ -48,7 +56,7 @@ class InRange:
     lt: int | None
 
 
-Clause: TypeAlias = AnyOf | InRange
+Clause: TypeAlias = AnyOf | NoneOf | InRange
 
 
 def compile_scope(scope: SearchScope) -> tuple[Clause, ...]:
@@ -66,6 +74,8 @@ def compile_scope(scope: SearchScope) -> tuple[Clause, ...]:
         clauses.append(AnyOf(METADATA, tuple(metadata_term(condition.key, value) for value in condition.values)))
     if scope.date_from_s is not None or scope.date_to_s is not None:
         clauses.append(InRange(DATE, scope.date_from_s, scope.date_to_s))
+    if scope.hidden_document_ids:
+        clauses.append(NoneOf(DOCUMENT, tuple(scope.hidden_document_ids)))
     if scope.chunk_ids:
         clauses.append(AnyOf(CHUNK, scope.chunk_ids))
     return tuple(clauses)

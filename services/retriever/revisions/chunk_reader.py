@@ -28,14 +28,15 @@ class ChunkReader:
         self._rights = rights
 
     async def fetch(self, tenant_id: str, chunk_ids: Sequence[str], window: int) -> list[ChunkWindow]:
-        """In the order of the ids, without those that are unknown, not active, or of a collection that the caller may not read.
+        """In the order of the ids, without those that are unknown, not active, or not the caller's to read.
         Raises IndexUnavailable, RevisionsStale or CollectionsStale."""
         check_scope_id("tenant_id", tenant_id)
         check_fetch(chunk_ids, window)
         self._revisions.require_fresh()
         found = await self._from_any(lambda index: self._fetch_from(index, tenant_id, chunk_ids, window))
         readable = await self._rights.readable({each.chunk.collection_id for each in found})
-        return [each for each in found if each.chunk.collection_id in readable]
+        hidden = self._rights.hidden(readable)
+        return [each for each in found if each.chunk.collection_id in readable and each.chunk.document_id not in hidden]
 
     async def section(self, tenant_id: str, document_id: str, first_ordinal: int, chunk_count: int) -> Section:
         """Chunks of the document's visible revision from a position on, in reading order; none of one that is not visible, or not
@@ -45,6 +46,8 @@ class ChunkReader:
         self._revisions.require_fresh()
         pointer = self._revisions.get(tenant_id, document_id)
         if pointer is None or pointer.deleted or not await self._rights.readable([pointer.collection_id]):
+            return Section((), 0)
+        if document_id in self._rights.hidden([pointer.collection_id]):
             return Section((), 0)
         key = RevisionKey(tenant_id, document_id, pointer.revision_id)
         ordinals = list(range(first_ordinal, min(first_ordinal + chunk_count, pointer.chunk_count)))

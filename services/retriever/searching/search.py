@@ -102,7 +102,10 @@ class Searcher:
         readable = await self._rights.readable(request.scope.collection_ids)
         if not readable:
             return self._nothing_to_read(request, total)
-        request = replace(request, scope=replace(request.scope, collection_ids=readable))
+        scope = _narrowed(request.scope, readable, self._rights.hidden(readable))
+        if scope is None:
+            return self._nothing_to_read(request, total)
+        request = replace(request, scope=scope)
         return await self._answer(request, self._models.chosen(request.scope.tenant_id, readable), total)
 
     async def trial(self, request: SearchRequest, chosen: Mapping[str, str]) -> SearchResult:
@@ -322,7 +325,15 @@ class Searcher:
         """Vectors always find something, for they rank everything: without any, an index has been lost that is not missed yet."""
         request = search.request
         is_narrowed = (
-            replace(request.scope, document_ids=(), metadata=(), date_from_s=None, date_to_s=None) != request.scope
+            replace(
+                request.scope,
+                document_ids=(),
+                hidden_document_ids=frozenset(),
+                metadata=(),
+                date_from_s=None,
+                date_to_s=None,
+            )
+            != request.scope
         )
         is_known = any(degradation.part == DENSE.name for degradation in search.trace.degraded)
         if search.plan.chunk_count and not (is_known or is_narrowed or any(phrases_by_query(request))):
@@ -331,8 +342,18 @@ class Searcher:
             search.trace.note(Degradation(DENSE.name, INCOMPLETE, message))
 
     def _visibility(self, request: SearchRequest) -> IsVisible:
-        tenant_id, revisions = request.scope.tenant_id, self._revisions
-        return lambda stored: revisions.is_active(tenant_id, stored.document_id, stored.revision_id)
+        tenant_id, revisions, hidden = request.scope.tenant_id, self._revisions, request.scope.hidden_document_ids
+        return lambda stored: (
+            stored.document_id not in hidden and revisions.is_active(tenant_id, stored.document_id, stored.revision_id)
+        )
+
+
+def _narrowed(scope: SearchScope, readable: tuple[str, ...], hidden: frozenset[str]) -> SearchScope | None:
+    """The part of a scope that the caller may read; None where that is nothing."""
+    if not scope.document_ids:
+        return replace(scope, collection_ids=readable, hidden_document_ids=hidden)
+    document_ids = tuple(each for each in scope.document_ids if each not in hidden)
+    return replace(scope, collection_ids=readable, document_ids=document_ids) if document_ids else None
 
 
 def _note_left_out(ranking: Ranking, best: Sequence[str], chosen: Sequence[str], top_k: int) -> None:

@@ -20,7 +20,8 @@ from kit.llm import switching
 from kit.llm.brought import BroughtModel
 from kit.llm.providers import Choice
 from kit.state import Store
-from kit.stores import api_key_store, forgetting, idempotency
+from kit.stores import api_key_store, document_access, forgetting, idempotency
+from kit.stores.document_access import DocumentAccess
 from kit.testing.harness import TEST_PRINCIPAL
 from services.gateway import state as gateway
 from services.gateway.access.oidc import logouts, sessions
@@ -179,6 +180,11 @@ def _ingest() -> Iterator[Kind]:
         lambda: documents.encode_collection(Collection("acme", "papers", "Papers", AT, deleting=True)),
         collection,
         change=collection,
+    )
+    yield Kind(
+        ingest.DOCUMENT_ACCESS,
+        lambda: document_access.encode(DocumentAccess("papers", frozenset({"ann"}), frozenset({"legal"}))),
+        lambda data: document_access.encode(document_access.decode(data)),
     )
     yield Kind(ingest.DEAD_LETTERS, lambda: documents.encode_dead_letter(_LETTER), letter, change=letter)
     yield Kind(

@@ -137,6 +137,8 @@ NO_IDS = frozenset(
         ),
         # Of a limit: whose it is names users of the caller's own tenant, whoever they are.
         *("whose", "what", "per"),
+        # Of a document's access list, likewise.
+        *("subjects",),
         # Of a source.
         *("settings", "secrets", "every_s", "accept_empty"),
         # Of texts, and only services name them: whose text it is cannot be told from them.

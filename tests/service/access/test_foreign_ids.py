@@ -41,6 +41,10 @@ _NEW = itertools.count()
 BASES: dict[str, Callable[[], dict[str, Any]]] = {
     "ingest/CreateCollection": lambda: {"collection_id": f"new-{next(_NEW)}"},
     "ingest/UpdateCollection": lambda: {"name": "Mine"},
+    "ingest/SetCollectionMember": lambda: {
+        "member": {"kind": "COLLECTION_MEMBER_KIND_SUBJECT", "name": "eve", "role": "COLLECTION_ROLE_OWNER"}
+    },
+    "ingest/RemoveCollectionMember": lambda: {"kind": "COLLECTION_MEMBER_KIND_SUBJECT", "name": "ann"},
     "memory/RenameThread": lambda: {"title": "Mine"},
     "memory/AppendMessages": lambda: {"messages": [{"message_id": "m1", "role": "ROLE_USER", "text": "Hello"}]},
     "orchestrator/StartRun": lambda: {"mode": "RUN_MODE_QA", "question": "What is planned?"},

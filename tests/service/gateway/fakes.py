@@ -69,6 +69,8 @@ class FakeIngest(ingest_pb2_grpc.IngestServiceServicer):
         self.updates: list[Any] = []
         self.named: list[str] = []
         """Collections that were asked for, in order."""
+        self.access: ingest_pb2.DocumentAccess | None = None
+        self.members: list[ingest_pb2.CollectionMember] = []
         self.watches = 0
         self.looked_up: Callable[[], None] = lambda: None
         """Called after each GetDocument."""
@@ -167,6 +169,24 @@ class FakeIngest(ingest_pb2_grpc.IngestServiceServicer):
         changed = self._collection(request.collection_id, request.name)
         changed.visibility = request.visibility or changed.visibility
         return ingest_pb2.UpdateCollectionResponse(collection=changed)
+
+    async def GetDocumentAccess(self, request: Any, context: Any) -> ingest_pb2.GetDocumentAccessResponse:
+        return ingest_pb2.GetDocumentAccessResponse(access=self.access)
+
+    async def SetDocumentAccess(self, request: Any, context: Any) -> ingest_pb2.SetDocumentAccessResponse:
+        self.access = request.access if request.HasField("access") else None
+        return ingest_pb2.SetDocumentAccessResponse(access=self.access)
+
+    async def ListCollectionMembers(self, request: Any, context: Any) -> ingest_pb2.ListCollectionMembersResponse:
+        return ingest_pb2.ListCollectionMembersResponse(members=self.members)
+
+    async def SetCollectionMember(self, request: Any, context: Any) -> ingest_pb2.SetCollectionMemberResponse:
+        self.members = [*(each for each in self.members if each.name != request.member.name), request.member]
+        return ingest_pb2.SetCollectionMemberResponse(members=self.members)
+
+    async def RemoveCollectionMember(self, request: Any, context: Any) -> ingest_pb2.RemoveCollectionMemberResponse:
+        self.members = [each for each in self.members if (each.kind, each.name) != (request.kind, request.name)]
+        return ingest_pb2.RemoveCollectionMemberResponse(members=self.members)
 
     async def DeleteCollection(self, request: Any, context: Any) -> ingest_pb2.DeleteCollectionResponse:
         if request.collection_id == "default":

@@ -60,6 +60,8 @@ PATHS = {
     "key_id": "0" * 24,
     "whose": "subject:*",
 }
+QUERIES = {("DELETE", "/v1/collections/{collection_id}/members"): {"kind": "group", "name": "sales"}}
+"""Parameters without which an operation is refused."""
 BODIES: dict[str, dict[str, Any]] = {
     "RunInput": {"text": "The plant in Leeds"},
     "FactChange": {"text": "Likes coffee."},
@@ -78,6 +80,8 @@ BODIES: dict[str, dict[str, Any]] = {
     "ToolChatRequest": {"message": "How long?"},
     "ChangedCollection": {"name": "Contracts", "visibility": "tenant"},
     "NewCollection": {"id": "contracts"},
+    "NewDocumentAccess": {"groups": ["sales"]},
+    "NewCollectionMember": {"kind": "group", "name": "sales", "role": "viewer"},
     "NewThread": {},
     "ThreadTitle": {"title": "Notice"},
     "RequeueMany": {},
@@ -232,7 +236,9 @@ class Operation:
         """A request that is accepted, with these changes."""
         names = {parameter["name"]: parameter["in"] for parameter in self.parameters}
         headers = {name: value for name, value in changes.items() if names[name] == "header"}
-        query = {name: value for name, value in changes.items() if names[name] == "query"}
+        query = QUERIES.get((self.method, self.path), {}) | {
+            name: value for name, value in changes.items() if names[name] == "query"
+        }
         values = {**PATHS, **{name: value for name, value in changes.items() if names[name] == "path"}}
         path = re.sub(r"{(\w+)}", lambda match: _quoted(values[match[1]]), self.path)
         content = None if self.body is None else json.dumps(BODIES[self.body] if body is None else body)

@@ -380,3 +380,26 @@ async def test_embedding_model_that_cannot_be_changed_is_said_why(client: httpx.
     assert (
         await client.post(path, json={"model": "x", "questions": [{"text": " ", "document_ids": ["d"]}]})
     ).status_code == 400
+
+
+async def test_collection_is_shared_with_a_group_and_no_longer(client: httpx.AsyncClient) -> None:
+    members = "/v1/collections/contracts/members"
+    sales = {"kind": "group", "name": "/sales", "role": "editor"}
+    assert (await client.get(members)).json() == {"members": []}
+    assert (await client.put(members, json=sales)).json() == {"members": [sales]}
+    assert (await client.get(members)).json() == {"members": [sales]}
+    gone = await client.delete(members, params={"kind": "group", "name": "/sales"})
+    assert gone.json() == {"members": []}
+    unclear = await client.put(members, json={**sales, "role": "king"})
+    assert (unclear.status_code, unclear.json()["errors"][0]["field"]) == (400, "role")
+
+
+async def test_document_gets_an_access_list_and_loses_it(client: httpx.AsyncClient) -> None:
+    access = "/v1/documents/d0000001/access"
+    everybody = {"restricted": False, "subjects": [], "groups": []}
+    assert (await client.get(access)).json() == everybody
+    listed = {"subjects": ["anna"], "groups": ["/sales"]}
+    assert (await client.put(access, json=listed)).json() == {"restricted": True, **listed}
+    assert (await client.get(access)).json() == {"restricted": True, **listed}
+    assert (await client.put(access, json={})).json() == {**everybody, "restricted": True}
+    assert (await client.delete(access)).json() == everybody

@@ -44,6 +44,21 @@ def test_create_is_private_unless_it_is_said_otherwise(server: FakeServer, groun
     assert groundwork("collections", "create").exit_code == 2
 
 
+def test_collection_is_shared_listed_and_unshared(server: FakeServer, groundwork: Command) -> None:
+    members = [{"kind": "group", "name": "sales", "role": "editor"}]
+    path = "/v1/collections/contracts/members"
+    server.on("PUT", path, lambda http: http.json({"members": members}))
+    server.on("GET", path, lambda http: http.json({"members": members}))
+    server.on("DELETE", path, lambda http: http.json({"members": []}))
+    shared = groundwork("collections", "share", "contracts", "--group", "sales", "--role", "editor")
+    assert shared.stdout.splitlines()[1].split() == ["editor", "group", "sales"]
+    assert json.loads(server.requests[-1][2]) == members[0]
+    assert groundwork("collections", "members", "contracts").stdout == shared.stdout
+    assert groundwork("collections", "unshare", "contracts", "--group", "sales").exit_code == 0
+    unclear = groundwork("collections", "share", "contracts", "--group", "sales", "--subject", "bob")
+    assert unclear.exit_code == 2
+
+
 @pytest.mark.parametrize("status", [201, 409])
 def test_ingest_makes_a_collection_only_where_there_is_none(
     server: FakeServer, groundwork: Command, tmp_path: Path, status: int

@@ -15,6 +15,7 @@ from kit.errors import Aborted, AlreadyExists, DataLoss, FailedPrecondition
 from kit.jetstream.backlog import Backlog
 from kit.jetstream.condition import Finding
 from kit.jetstream.leases import LeaseLost
+from kit.stores.document_access import DocumentAccess
 from kit.stores.idempotency import Attempt, IdempotencyConflict
 from services.ingest.documents.models import (
     Collection,
@@ -177,6 +178,25 @@ class FakeCollectionStore:
         for (tenant, _), collection in list(self.collections.items()):
             if tenant_id in ("*", tenant):
                 yield collection
+
+
+class FakeAccessLists:
+    """AccessLists in a dict."""
+
+    def __init__(self) -> None:
+        self.lists: dict[tuple[str, str], DocumentAccess] = {}
+
+    def known(self, tenant_id: str, document_id: str) -> DocumentAccess | None:
+        return self.lists.get((tenant_id, document_id))
+
+    async def get(self, tenant_id: str, document_id: str) -> DocumentAccess | None:
+        return self.known(tenant_id, document_id)
+
+    async def put(self, tenant_id: str, document_id: str, access: DocumentAccess) -> None:
+        self.lists[tenant_id, document_id] = access
+
+    async def remove(self, tenant_id: str, document_id: str) -> None:
+        self.lists.pop((tenant_id, document_id), None)
 
 
 class FakeSourceStore:

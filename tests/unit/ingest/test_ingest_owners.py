@@ -10,7 +10,7 @@ import pytest
 
 from kit.access.principal import Principal
 from kit.errors import GroundworkError
-from kit.stores.collections import Visibility, own_id
+from kit.stores.collections import Member, MemberKind, Role, Visibility, own_id
 from services.ingest.documents.models import Collection, Document, Status
 from services.ingest.errors import (
     CollectionExists,
@@ -57,11 +57,11 @@ async def _download(world: World, caller: Principal, document_id: str) -> None:
 
 
 def _delete(world: World, caller: Principal, document_id: str) -> Awaitable[object]:
-    return world.deletion.delete(caller.tenant_id, document_id, partial(world.access.check_change, caller))
+    return world.deletion.delete(caller.tenant_id, document_id, partial(world.access.check_edit, caller))
 
 
 def _reindex(world: World, caller: Principal, document_id: str) -> Awaitable[object]:
-    return world.reviser.reindex(caller.tenant_id, document_id, partial(world.access.check_change, caller))
+    return world.reviser.reindex(caller.tenant_id, document_id, partial(world.access.check_edit, caller))
 
 
 BY_DOCUMENT: dict[str, Reading] = {
@@ -255,3 +255,67 @@ async def test_counts_are_of_what_the_caller_may_read(world: World, document: Do
     for caller, queued in ((ANN, 1), (BOB, 1), (ADMINISTRATOR, 2), (STRANGER, 0)):
         assert (await world.dead_letters.counts(caller, "")).queued == queued
     assert (await world.dead_letters.counts(BOB, "papers")) == await world.dead_letters.counts(BOB, "never")
+
+
+VIEWER, EDITOR, OWNER = (Member(MemberKind.GROUP, "staff", role) for role in Role)
+IN_STAFF = replace(BOB, groups=frozenset({"staff"}))
+MANAGING: dict[str, Reading] = {
+    "rename": lambda world, caller, it: world.catalog.update(caller, it, "Ours"),
+    "list members": lambda world, caller, it: world.catalog.members(caller, it),
+    "give a role": lambda world, caller, it: world.catalog.set_member(caller, it, Member("subject", "eve", "owner")),
+    "take a role": lambda world, caller, it: world.catalog.remove_member(caller, it, "group", "staff"),
+    "delete": lambda world, caller, it: world.catalog.delete(caller, it),
+}
+
+
+@pytest.mark.parametrize("member", [VIEWER, EDITOR, OWNER], ids=lambda member: member.role)
+async def test_member_may_what_the_role_says(world: World, document: Document, member: Member) -> None:
+    await world.catalog.set_member(ANN, "papers", member)
+    assert await world.listing.get(IN_STAFF, document.document_id) == document
+    assert (await refusal(world.listing.get(BOB, document.document_id)))[0] == "DOCUMENT_NOT_FOUND"
+    upload = partial(world.upload, "more", "more.txt", caller=IN_STAFF, collection_id="papers")
+    if member is VIEWER:
+        assert (await refusal(upload()))[0] == "NOT_YOURS"
+        assert (await refusal(_delete(world, IN_STAFF, document.document_id)))[0] == "NOT_YOURS"
+    else:
+        await upload()
+        await _delete(world, IN_STAFF, document.document_id)
+    for ask in MANAGING.values():
+        if member is OWNER:
+            await ask(world, IN_STAFF, "papers")
+            await world.catalog.set_member(ANN, "papers", member) if ask is MANAGING["take a role"] else None
+        else:
+            assert (await refusal(ask(world, IN_STAFF, "papers")))[0] == "NOT_YOURS"
+
+
+async def test_role_that_is_taken_is_gone_at_once(world: World, document: Document) -> None:
+    await world.catalog.set_member(ANN, "papers", EDITOR)
+    assert list(await world.catalog.set_member(ANN, "papers", VIEWER)) == [VIEWER]
+    assert list(await world.catalog.remove_member(ANN, "papers", "group", "staff")) == []
+    assert list(await world.catalog.remove_member(ANN, "papers", "group", "staff")) == []
+    reason, message = await refusal(world.catalog.get(IN_STAFF, "papers"))
+    assert (reason, message.replace("papers", "never")) == await refusal(world.catalog.get(IN_STAFF, "never"))
+
+
+@pytest.mark.parametrize(
+    ("member", "collection_id", "reason"),
+    [
+        (Member("subject", "ann", "viewer"), "papers", "BAD_MEMBER"),
+        (Member("subject", "two words", "viewer"), "papers", "BAD_MEMBER"),
+        (Member("group", "two\nlines", "viewer"), "papers", "BAD_MEMBER"),
+        (Member("group", "staff", "steward"), "papers", "BAD_MEMBER"),
+        (Member("", "staff", "viewer"), "papers", "BAD_MEMBER"),
+        (VIEWER, own_id("default", ANN, ANN), "COLLECTION_PROTECTED"),
+    ],
+)
+async def test_member_that_cannot_be_one_is_refused(
+    world: World, document: Document, member: Member, collection_id: str, reason: str
+) -> None:
+    assert (await refusal(world.catalog.set_member(ANN, collection_id, member)))[0] == reason
+
+
+async def test_collection_has_a_bounded_number_of_members(world: World, document: Document) -> None:
+    for number in range(200):
+        await world.catalog.set_member(ANN, "papers", Member("subject", f"user{number}", "viewer"))
+    assert (await refusal(world.catalog.set_member(ANN, "papers", EDITOR)))[0] == "BAD_MEMBER"
+    assert len(await world.catalog.members(ANN, "papers")) == 200

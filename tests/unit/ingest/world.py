@@ -11,6 +11,7 @@ from pathlib import Path
 from prometheus_client import CollectorRegistry
 
 from kit.access.principal import ADMIN, Principal
+from services.ingest.collections.document_access import AccessDesk
 from services.ingest.documents.access import Access
 from services.ingest.documents.catalog import Catalog
 from services.ingest.documents.deletion import Deletion
@@ -37,6 +38,7 @@ from services.ingest.work.patience import Patience
 from services.ingest.work.pipeline import Pipeline
 from services.ingest.work.reuse import ChangeEmbedder
 from tests.unit.ingest.fakes import (
+    FakeAccessLists,
     FakeCollectionStore,
     FakeCondition,
     FakeDeadLetterStore,
@@ -127,9 +129,13 @@ class World:
         numbers = itertools.count(1)
         spool = Spool(folder)
         self.forgetting = FakeForgetting(self.index)
-        self.deletion = Deletion(self.store, self.files, self.leases, self.index, self.forgetting, self.clock)
+        self.lists = FakeAccessLists()
+        self.deletion = Deletion(
+            self.store, self.files, self.leases, self.index, self.forgetting, self.lists, self.clock
+        )
         self.clearing = Clearing(self.collections, self.store, self.deletion, self.leases)
-        self.access = Access(self.collections)
+        self.access = Access(self.collections, self.lists)
+        self.access_desk = AccessDesk(self.store, self.access, self.lists, self.clock)
         self.catalog = Catalog(self.collections, self.clearing, self.clock, ANN)
         self.reviser = Reviser(self.store, self.jobs, self.clock, new_id=lambda: f"{next(numbers):032x}")
         self.listing = Listing(self.store, self.collections, self.files, self.catalog, self.access, spool)
@@ -140,6 +146,8 @@ class World:
             leases=self.leases,
             catalog=self.catalog,
             deletion=self.deletion,
+            access=self.access,
+            lists=self.lists,
             reviser=self.reviser,
             spool=spool,
             limits=Limits(LIMIT_BYTES, 5.0),

@@ -4,15 +4,19 @@ from dataclasses import dataclass
 
 import pytest
 
-from kit.access.principal import ADMIN, INGEST, OPERATOR, QUERY, Principal
+from kit.access.principal import ADMIN, INGEST, MAX_GROUPS, OPERATOR, QUERY, Principal, usable_groups
 from kit.stores.collections import (
     CollectionAccess,
+    Member,
+    Role,
     Visibility,
     decode_access,
     is_reserved,
-    may_change,
+    may_edit,
+    may_manage,
     may_read,
     own_id,
+    role_of,
 )
 
 ANN = Principal("acme", "ann", frozenset({QUERY, INGEST}))
@@ -53,7 +57,55 @@ CASES = {
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_rules(case: Case) -> None:
     assert may_read(case.caller, case.collection_id, case.record) is case.reads
-    assert may_change(case.caller, case.collection_id, case.record) is case.changes
+    assert may_edit(case.caller, case.collection_id, case.record) is case.changes
+    assert may_manage(case.caller, case.collection_id, case.record) is case.changes
+
+
+CAROL = Principal("acme", "carol", frozenset({QUERY}), groups=frozenset({"/staff", "sales"}))
+RANKS = [None, *Role]
+
+
+@pytest.mark.parametrize("visibility", Visibility)
+@pytest.mark.parametrize("role", Role)
+@pytest.mark.parametrize(
+    ("kind", "name", "caller", "is_member"),
+    [
+        ("subject", "bob", BOB, True),
+        ("subject", "carol", BOB, False),
+        ("group", "bob", BOB, False),
+        ("group", "sales", CAROL, True),
+        ("group", "/staff", CAROL, True),
+        ("group", "staff", CAROL, False),
+        ("subject", "sales", CAROL, False),
+        ("role", "sales", CAROL, False),
+    ],
+)
+def test_member_has_the_role_that_it_was_given(
+    visibility: Visibility, role: Role, kind: str, name: str, caller: Principal, *, is_member: bool
+) -> None:
+    record = CollectionAccess("ann", visibility, members=(Member(kind, name, role),))
+    without = Role.VIEWER if visibility is Visibility.TENANT else None
+    held = role if is_member else without
+    assert role_of(caller, "papers", record) is held
+    for needed, may in ((Role.VIEWER, may_read), (Role.EDITOR, may_edit), (Role.OWNER, may_manage)):
+        assert may(caller, "papers", record) is (RANKS.index(held) >= RANKS.index(needed))
+
+
+def test_highest_of_several_roles_counts_and_one_of_a_newer_version_does_not() -> None:
+    members = (
+        Member("group", "sales", "viewer"),
+        Member("group", "/staff", "editor"),
+        Member("subject", "carol", "steward"),
+    )
+    assert role_of(CAROL, "papers", CollectionAccess("ann", members=members)) is Role.EDITOR
+    assert role_of(CAROL, "papers", CollectionAccess("ann", members=members[2:])) is None
+
+
+def test_groups_that_cannot_be_any_are_left_out() -> None:
+    names = ["/staff", "Sales EMEA", "", " staff", "a\nb", "x" * 129, *(f"g{number:03}" for number in range(600))]
+    found = usable_groups(names)
+    assert len(found) == MAX_GROUPS
+    assert {"/staff", "Sales EMEA"} <= found
 
 
 def test_everybody_has_ids_of_their_own_for_the_same_name() -> None:
@@ -75,7 +127,15 @@ def test_own_ids_are_kept_for_their_subject() -> None:
 
 
 @pytest.mark.parametrize(
-    "value", [b"", b"[]", b"\xff", b'{"owner": 1}', b'{"visibility": null}', b'{"deleting": "no"}']
+    "value",
+    [
+        *(b"", b"[]", b"\xff", b'{"owner": 1}', b'{"visibility": null}', b'{"deleting": "no"}'),
+        *(
+            b'{"members": 1}',
+            b'{"members": ["ann"]}',
+            b'{"members": [{"kind": "subject", "name": 1, "role": "owner"}]}',
+        ),
+    ],
 )
 def test_damaged_record_gives_no_rights(value: bytes) -> None:
     assert decode_access(value) is None

@@ -222,6 +222,8 @@ class FakeLexical(_FakeIndex):
 def _holds(clause: filters.Clause, row: _Row) -> bool:
     if isinstance(clause, filters.AnyOf):
         return bool(set(filters.chunk_keywords(row.item.chunk, row.write)[clause.field]) & set(clause.values))
+    if isinstance(clause, filters.NoneOf):
+        return not set(filters.chunk_keywords(row.item.chunk, row.write)[clause.field]) & set(clause.values)
     number = filters.chunk_numbers(row.item.chunk).get(clause.field)
     return (
         number is not None
@@ -259,6 +261,10 @@ class FakeRights:
     def __init__(self, closed: Iterable[str] = ()) -> None:
         self.closed = set(closed)
         self.gone: set[tuple[str, str]] = set()
+        self.hidden_documents: frozenset[str] = frozenset()
+
+    def hidden(self, collection_ids: Iterable[str]) -> frozenset[str]:
+        return self.hidden_documents
 
     async def readable(self, collection_ids: Iterable[str]) -> tuple[str, ...]:
         return tuple(each for each in collection_ids if each not in self.closed)

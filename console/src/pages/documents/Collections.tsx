@@ -10,6 +10,7 @@ import { ActionMenu, Button, Confirm, Dialog, Failure, Field, Icon, IconButton, 
 import { useMay } from "../../shell/caller";
 import { useCollections } from "./collections";
 import { EmbeddingDialog } from "./EmbeddingDialog";
+import { MembersDialog } from "./MembersDialog";
 
 export function Collections({ chosen, documents, onChoose }: { chosen: string; documents: Document[]; onChoose: (id: string) => void }) {
   const { t } = useTranslation();
@@ -45,7 +46,7 @@ export function Collections({ chosen, documents, onChoose }: { chosen: string; d
   );
 }
 
-type Open = "rename" | "share" | "delete" | "embedding" | null;
+type Open = "rename" | "share" | "members" | "delete" | "embedding" | null;
 
 function Item({
   collection,
@@ -62,7 +63,7 @@ function Item({
   const format = useFormat();
   const may = useMay();
   const queries = useQueryClient();
-  const { own, isOwn } = useCollections();
+  const { own } = useCollections();
   const [dialog, open] = useState<Open>(null);
   const close = () => open(null);
   const { id } = collection;
@@ -77,7 +78,7 @@ function Item({
     await queries.invalidateQueries({ queryKey: ["collections"] });
     if (isChosen) onChoose(own);
   };
-  const isChangeable = may.change && (isOwn(collection) || may.administer);
+  const isChangeable = may.change && collection.role === "owner";
   const choices: Choice[] = [
     { id: "rename", label: t("common.rename"), icon: "edit", act: () => open("rename") },
     ...(id === own
@@ -89,6 +90,7 @@ function Item({
             icon: "share" as const,
             act: () => (isShared ? void change({ visibility: "private" }) : open("share")),
           },
+          { id: "members", label: t("members.menu"), icon: "share" as const, act: () => open("members") },
         ]),
     { id: "embedding", label: t("documents.model"), icon: "settings", act: () => open("embedding") },
     { id: "delete", label: t("common.delete"), icon: "trash", isDanger: true, act: () => open("delete") },
@@ -130,6 +132,7 @@ function Item({
       >
         <p>{t("documents.deleteCollectionHint", { count })}</p>
       </Confirm>
+      {dialog === "members" && <MembersDialog collectionId={id} name={name} onClose={close} />}
       {dialog === "embedding" && <EmbeddingDialog collectionId={id} name={name} onClose={close} />}
     </li>
   );

@@ -8,6 +8,7 @@ import type { Citation, Document } from "../../api/types";
 import { useFormat } from "../../i18n/format";
 import { Button, Confirm, Dialog, Failure, Icon } from "../../parts";
 import { useMay } from "../../shell/caller";
+import { useCollections } from "./collections";
 import { putDocument, whileLeaving } from "./feed";
 import { mayRetry, statusWords } from "./states";
 
@@ -18,6 +19,7 @@ const SHOWN_BYTES = 200_000;
 export function DocumentDialog({ document, onClose }: { document: Document; onClose: () => void }) {
   const { t } = useTranslation();
   const may = useMay();
+  const { mayEdit } = useCollections();
   const [isDeleting, setDeleting] = useState(false);
   const [problem, setProblem] = useState("");
   const params = { path: { document_id: document.id } };
@@ -44,7 +46,7 @@ export function DocumentDialog({ document, onClose }: { document: Document; onCl
         >
           {t("documents.download")}
         </Button>
-        {may.change && (
+        {may.change && mayEdit(document.collection_id) && (
           <>
             <Button icon="retry" onPress={reindex} data-testid="reindex">
               {mayRetry(document) ? t("documents.retry") : t("documents.reindex")}

@@ -9,7 +9,7 @@ import { useFormat } from "../../i18n/format";
 import { Empty, Icon, Name, Status } from "../../parts";
 import { useMay } from "../../shell/caller";
 import { Collections } from "./Collections";
-import { useChosenCollection } from "./collections";
+import { useChosenCollection, useCollections } from "./collections";
 import { DocumentDialog } from "./DocumentDialog";
 import { useDocuments } from "./feed";
 import { statusWords } from "./states";
@@ -28,6 +28,7 @@ export function Documents() {
   const [words, setWords] = useState("");
   const [filter, setFilter] = useState<Filter>("all");
   const [opened, open] = useState<string | null>(null);
+  const { mayEdit } = useCollections();
   const chosen = useChosenCollection(wanted ?? "");
   const mine = useMemo(() => documents.filter((each) => each.collection_id === chosen), [documents, chosen]);
   const shown = useMemo(() => {
@@ -47,7 +48,7 @@ export function Documents() {
           onChoose={(collection) => navigate({ to: "/documents", search: { collection } })}
         />
         <section className="library" aria-labelledby="library-title">
-          {may.change && <UploadBox collection={chosen} />}
+          {may.change && mayEdit(chosen) && <UploadBox collection={chosen} />}
           <UploadList />
           <div className="library-bar">
             <label className="find">

@@ -29,8 +29,8 @@ export function useCollections() {
     collections,
     own,
     nameOf: (id: string | null | undefined) => collections.find((each) => each.id === id)?.name || id || "",
-    /** Whether its sharing is the caller's to set: theirs, or nobody's. */
-    isOwn: (each: Collection) => !each.owner || each.owner === owner,
+    /** Whether its documents are the caller's to change. While that is not known they may try. */
+    mayEdit: (id: string | null | undefined) => collections.find((each) => each.id === id)?.role !== "viewer",
     ownNamed: (name: string) => collections.find((each) => each.name === name && each.owner === owner)?.id,
   };
 }

@@ -86,6 +86,58 @@ UPLOAD_LANE_BULK: UploadLane.ValueType  # 2
 """One of many: an import."""
 Global___UploadLane: _TypeAlias = UploadLane  # noqa: Y015
 
+class _CollectionRole:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _CollectionRoleEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_CollectionRole.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    COLLECTION_ROLE_UNSPECIFIED: _CollectionRole.ValueType  # 0
+    """One that only a newer version knows; it grants nothing."""
+    COLLECTION_ROLE_VIEWER: _CollectionRole.ValueType  # 1
+    """Search, ask, open documents."""
+    COLLECTION_ROLE_EDITOR: _CollectionRole.ValueType  # 2
+    """Upload, change and delete documents; run sources."""
+    COLLECTION_ROLE_OWNER: _CollectionRole.ValueType  # 3
+    """Share, rename and delete the collection; choose its embedding model."""
+
+class CollectionRole(_CollectionRole, metaclass=_CollectionRoleEnumTypeWrapper):
+    """What somebody may do with a collection. Each role includes those before it."""
+
+COLLECTION_ROLE_UNSPECIFIED: CollectionRole.ValueType  # 0
+"""One that only a newer version knows; it grants nothing."""
+COLLECTION_ROLE_VIEWER: CollectionRole.ValueType  # 1
+"""Search, ask, open documents."""
+COLLECTION_ROLE_EDITOR: CollectionRole.ValueType  # 2
+"""Upload, change and delete documents; run sources."""
+COLLECTION_ROLE_OWNER: CollectionRole.ValueType  # 3
+"""Share, rename and delete the collection; choose its embedding model."""
+Global___CollectionRole: _TypeAlias = CollectionRole  # noqa: Y015
+
+class _CollectionMemberKind:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _CollectionMemberKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_CollectionMemberKind.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    COLLECTION_MEMBER_KIND_UNSPECIFIED: _CollectionMemberKind.ValueType  # 0
+    """One that only a newer version knows; it grants nothing."""
+    COLLECTION_MEMBER_KIND_SUBJECT: _CollectionMemberKind.ValueType  # 1
+    """One subject of the tenant."""
+    COLLECTION_MEMBER_KIND_GROUP: _CollectionMemberKind.ValueType  # 2
+    """All who are in a group, by their identity provider or their API key."""
+
+class CollectionMemberKind(_CollectionMemberKind, metaclass=_CollectionMemberKindEnumTypeWrapper):
+    """What a member of a collection is."""
+
+COLLECTION_MEMBER_KIND_UNSPECIFIED: CollectionMemberKind.ValueType  # 0
+"""One that only a newer version knows; it grants nothing."""
+COLLECTION_MEMBER_KIND_SUBJECT: CollectionMemberKind.ValueType  # 1
+"""One subject of the tenant."""
+COLLECTION_MEMBER_KIND_GROUP: CollectionMemberKind.ValueType  # 2
+"""All who are in a group, by their identity provider or their API key."""
+Global___CollectionMemberKind: _TypeAlias = CollectionMemberKind  # noqa: Y015
+
 class _CollectionVisibility:
     ValueType = _typing.NewType("ValueType", _builtins.int)
     V: _TypeAlias = ValueType  # noqa: Y015
@@ -556,6 +608,7 @@ class UploadHeader(_message.Message):
     IDEMPOTENCY_KEY_FIELD_NUMBER: _builtins.int
     ENCODING_FIELD_NUMBER: _builtins.int
     LANE_FIELD_NUMBER: _builtins.int
+    ACCESS_FIELD_NUMBER: _builtins.int
     collection_id: _builtins.str
     """Collection; must exist."""
     name: _builtins.str
@@ -582,6 +635,10 @@ class UploadHeader(_message.Message):
     def metadata(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
         """Filterable fields for all chunks of this document."""
 
+    @_builtins.property
+    def access(self) -> Global___DocumentAccess:
+        """Who may read it of those who may read its collection. Unset: of a new document all of them; of another version, as it is."""
+
     def __init__(
         self,
         *,
@@ -593,14 +650,143 @@ class UploadHeader(_message.Message):
         idempotency_key: _builtins.str = ...,
         encoding: _builtins.str = ...,
         lane: Global___UploadLane.ValueType = ...,
+        access: Global___DocumentAccess | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["access", b"access"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["collection_id", b"collection_id", "encoding", b"encoding", "idempotency_key", b"idempotency_key", "lane", b"lane", "metadata", b"metadata", "name", b"name", "sha256", b"sha256", "size_bytes", b"size_bytes"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["access", b"access", "collection_id", b"collection_id", "encoding", b"encoding", "idempotency_key", b"idempotency_key", "lane", b"lane", "metadata", b"metadata", "name", b"name", "sha256", b"sha256", "size_bytes", b"size_bytes"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___UploadHeader: _TypeAlias = UploadHeader  # noqa: Y015
+
+@_typing.final
+class DocumentAccess(_message.Message):
+    """An access list. Owners of the collection read every document; with an empty list they alone do."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SUBJECTS_FIELD_NUMBER: _builtins.int
+    GROUPS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def subjects(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Subjects who may read the document."""
+
+    @_builtins.property
+    def groups(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Groups who may read the document."""
+
+    def __init__(
+        self,
+        *,
+        subjects: _abc.Iterable[_builtins.str] | None = ...,
+        groups: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["groups", b"groups", "subjects", b"subjects"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DocumentAccess: _TypeAlias = DocumentAccess  # noqa: Y015
+
+@_typing.final
+class GetDocumentAccessRequest(_message.Message):
+    """Asks for the access list of a document."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DOCUMENT_ID_FIELD_NUMBER: _builtins.int
+    document_id: _builtins.str
+    """Document."""
+    def __init__(
+        self,
+        *,
+        document_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["document_id", b"document_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetDocumentAccessRequest: _TypeAlias = GetDocumentAccessRequest  # noqa: Y015
+
+@_typing.final
+class GetDocumentAccessResponse(_message.Message):
+    """The access list of a document."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ACCESS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def access(self) -> Global___DocumentAccess:
+        """Unset: all who may read its collection."""
+
+    def __init__(
+        self,
+        *,
+        access: Global___DocumentAccess | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["access", b"access"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["access", b"access"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetDocumentAccessResponse: _TypeAlias = GetDocumentAccessResponse  # noqa: Y015
+
+@_typing.final
+class SetDocumentAccessRequest(_message.Message):
+    """Sets the access list of a document."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DOCUMENT_ID_FIELD_NUMBER: _builtins.int
+    ACCESS_FIELD_NUMBER: _builtins.int
+    document_id: _builtins.str
+    """Document."""
+    @_builtins.property
+    def access(self) -> Global___DocumentAccess:
+        """Unset: all who may read its collection."""
+
+    def __init__(
+        self,
+        *,
+        document_id: _builtins.str = ...,
+        access: Global___DocumentAccess | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["access", b"access"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["access", b"access", "document_id", b"document_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SetDocumentAccessRequest: _TypeAlias = SetDocumentAccessRequest  # noqa: Y015
+
+@_typing.final
+class SetDocumentAccessResponse(_message.Message):
+    """The access list as it is now."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ACCESS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def access(self) -> Global___DocumentAccess:
+        """Unset: all who may read its collection."""
+
+    def __init__(
+        self,
+        *,
+        access: Global___DocumentAccess | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["access", b"access"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["access", b"access"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SetDocumentAccessResponse: _TypeAlias = SetDocumentAccessResponse  # noqa: Y015
 
 @_typing.final
 class UploadDocumentResponse(_message.Message):
@@ -944,6 +1130,7 @@ class Collection(_message.Message):
     CREATED_AT_FIELD_NUMBER: _builtins.int
     OWNER_FIELD_NUMBER: _builtins.int
     VISIBILITY_FIELD_NUMBER: _builtins.int
+    ROLE_FIELD_NUMBER: _builtins.int
     collection_id: _builtins.str
     """1 to 64 of a-z, 0-9, "-", "_"."""
     name: _builtins.str
@@ -951,7 +1138,9 @@ class Collection(_message.Message):
     owner: _builtins.str
     """Subject whose it is. Empty for one that was made by a version before owners: it is everybody's in the tenant."""
     visibility: Global___CollectionVisibility.ValueType
-    """Who may read it besides its owner."""
+    """Who may read it besides its owner and its members."""
+    role: Global___CollectionRole.ValueType
+    """What the caller may do with it."""
     @_builtins.property
     def created_at(self) -> _timestamp_pb2.Timestamp:
         """When it was made."""
@@ -964,14 +1153,197 @@ class Collection(_message.Message):
         created_at: _timestamp_pb2.Timestamp | None = ...,
         owner: _builtins.str = ...,
         visibility: Global___CollectionVisibility.ValueType = ...,
+        role: Global___CollectionRole.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["created_at", b"created_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["collection_id", b"collection_id", "created_at", b"created_at", "name", b"name", "owner", b"owner", "visibility", b"visibility"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["collection_id", b"collection_id", "created_at", b"created_at", "name", b"name", "owner", b"owner", "role", b"role", "visibility", b"visibility"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Collection: _TypeAlias = Collection  # noqa: Y015
+
+@_typing.final
+class CollectionMember(_message.Message):
+    """A subject or a group with a role on a collection."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    KIND_FIELD_NUMBER: _builtins.int
+    NAME_FIELD_NUMBER: _builtins.int
+    ROLE_FIELD_NUMBER: _builtins.int
+    kind: Global___CollectionMemberKind.ValueType
+    """What it is."""
+    name: _builtins.str
+    """Of the subject or the group: 1 to 128 characters."""
+    role: Global___CollectionRole.ValueType
+    """What it may do."""
+    def __init__(
+        self,
+        *,
+        kind: Global___CollectionMemberKind.ValueType = ...,
+        name: _builtins.str = ...,
+        role: Global___CollectionRole.ValueType = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["kind", b"kind", "name", b"name", "role", b"role"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CollectionMember: _TypeAlias = CollectionMember  # noqa: Y015
+
+@_typing.final
+class ListCollectionMembersRequest(_message.Message):
+    """Asks who has a role on a collection."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    COLLECTION_ID_FIELD_NUMBER: _builtins.int
+    collection_id: _builtins.str
+    """Collection."""
+    def __init__(
+        self,
+        *,
+        collection_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["collection_id", b"collection_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListCollectionMembersRequest: _TypeAlias = ListCollectionMembersRequest  # noqa: Y015
+
+@_typing.final
+class ListCollectionMembersResponse(_message.Message):
+    """Members of a collection."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MEMBERS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def members(self) -> _containers.RepeatedCompositeFieldContainer[Global___CollectionMember]:
+        """Subjects before groups, by name."""
+
+    def __init__(
+        self,
+        *,
+        members: _abc.Iterable[Global___CollectionMember] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["members", b"members"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListCollectionMembersResponse: _TypeAlias = ListCollectionMembersResponse  # noqa: Y015
+
+@_typing.final
+class SetCollectionMemberRequest(_message.Message):
+    """Gives somebody a role on a collection."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    COLLECTION_ID_FIELD_NUMBER: _builtins.int
+    MEMBER_FIELD_NUMBER: _builtins.int
+    collection_id: _builtins.str
+    """Collection."""
+    @_builtins.property
+    def member(self) -> Global___CollectionMember:
+        """Who, and which role."""
+
+    def __init__(
+        self,
+        *,
+        collection_id: _builtins.str = ...,
+        member: Global___CollectionMember | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["member", b"member"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["collection_id", b"collection_id", "member", b"member"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SetCollectionMemberRequest: _TypeAlias = SetCollectionMemberRequest  # noqa: Y015
+
+@_typing.final
+class SetCollectionMemberResponse(_message.Message):
+    """The members as they are now."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MEMBERS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def members(self) -> _containers.RepeatedCompositeFieldContainer[Global___CollectionMember]:
+        """Subjects before groups, by name."""
+
+    def __init__(
+        self,
+        *,
+        members: _abc.Iterable[Global___CollectionMember] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["members", b"members"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SetCollectionMemberResponse: _TypeAlias = SetCollectionMemberResponse  # noqa: Y015
+
+@_typing.final
+class RemoveCollectionMemberRequest(_message.Message):
+    """Takes a role away."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    COLLECTION_ID_FIELD_NUMBER: _builtins.int
+    KIND_FIELD_NUMBER: _builtins.int
+    NAME_FIELD_NUMBER: _builtins.int
+    collection_id: _builtins.str
+    """Collection."""
+    kind: Global___CollectionMemberKind.ValueType
+    """What the member is."""
+    name: _builtins.str
+    """Its name."""
+    def __init__(
+        self,
+        *,
+        collection_id: _builtins.str = ...,
+        kind: Global___CollectionMemberKind.ValueType = ...,
+        name: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["collection_id", b"collection_id", "kind", b"kind", "name", b"name"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RemoveCollectionMemberRequest: _TypeAlias = RemoveCollectionMemberRequest  # noqa: Y015
+
+@_typing.final
+class RemoveCollectionMemberResponse(_message.Message):
+    """The members as they are now."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MEMBERS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def members(self) -> _containers.RepeatedCompositeFieldContainer[Global___CollectionMember]:
+        """Subjects before groups, by name."""
+
+    def __init__(
+        self,
+        *,
+        members: _abc.Iterable[Global___CollectionMember] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["members", b"members"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RemoveCollectionMemberResponse: _TypeAlias = RemoveCollectionMemberResponse  # noqa: Y015
 
 @_typing.final
 class CreateCollectionRequest(_message.Message):

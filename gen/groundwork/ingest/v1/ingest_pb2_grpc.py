@@ -74,6 +74,16 @@ class IngestServiceStub:
                 request_serializer=groundwork_dot_ingest_dot_v1_dot_ingest__pb2.DownloadDocumentRequest.SerializeToString,
                 response_deserializer=groundwork_dot_ingest_dot_v1_dot_ingest__pb2.DownloadDocumentResponse.FromString,
                 _registered_method=True)
+        self.GetDocumentAccess = channel.unary_unary(
+                '/groundwork.ingest.v1.IngestService/GetDocumentAccess',
+                request_serializer=groundwork_dot_ingest_dot_v1_dot_ingest__pb2.GetDocumentAccessRequest.SerializeToString,
+                response_deserializer=groundwork_dot_ingest_dot_v1_dot_ingest__pb2.GetDocumentAccessResponse.FromString,
+                _registered_method=True)
+        self.SetDocumentAccess = channel.unary_unary(
+                '/groundwork.ingest.v1.IngestService/SetDocumentAccess',
+                request_serializer=groundwork_dot_ingest_dot_v1_dot_ingest__pb2.SetDocumentAccessRequest.SerializeToString,
+                response_deserializer=groundwork_dot_ingest_dot_v1_dot_ingest__pb2.SetDocumentAccessResponse.FromString,
+                _registered_method=True)
         self.CreateCollection = channel.unary_unary(
                 '/groundwork.ingest.v1.IngestService/CreateCollection',
                 request_serializer=groundwork_dot_ingest_dot_v1_dot_ingest__pb2.CreateCollectionRequest.SerializeToString,
@@ -98,6 +108,21 @@ class IngestServiceStub:
                 '/groundwork.ingest.v1.IngestService/DeleteCollection',
                 request_serializer=groundwork_dot_ingest_dot_v1_dot_ingest__pb2.DeleteCollectionRequest.SerializeToString,
                 response_deserializer=groundwork_dot_ingest_dot_v1_dot_ingest__pb2.DeleteCollectionResponse.FromString,
+                _registered_method=True)
+        self.ListCollectionMembers = channel.unary_unary(
+                '/groundwork.ingest.v1.IngestService/ListCollectionMembers',
+                request_serializer=groundwork_dot_ingest_dot_v1_dot_ingest__pb2.ListCollectionMembersRequest.SerializeToString,
+                response_deserializer=groundwork_dot_ingest_dot_v1_dot_ingest__pb2.ListCollectionMembersResponse.FromString,
+                _registered_method=True)
+        self.SetCollectionMember = channel.unary_unary(
+                '/groundwork.ingest.v1.IngestService/SetCollectionMember',
+                request_serializer=groundwork_dot_ingest_dot_v1_dot_ingest__pb2.SetCollectionMemberRequest.SerializeToString,
+                response_deserializer=groundwork_dot_ingest_dot_v1_dot_ingest__pb2.SetCollectionMemberResponse.FromString,
+                _registered_method=True)
+        self.RemoveCollectionMember = channel.unary_unary(
+                '/groundwork.ingest.v1.IngestService/RemoveCollectionMember',
+                request_serializer=groundwork_dot_ingest_dot_v1_dot_ingest__pb2.RemoveCollectionMemberRequest.SerializeToString,
+                response_deserializer=groundwork_dot_ingest_dot_v1_dot_ingest__pb2.RemoveCollectionMemberResponse.FromString,
                 _registered_method=True)
         self.GetJobCounts = channel.unary_unary(
                 '/groundwork.ingest.v1.IngestService/GetJobCounts',
@@ -210,6 +235,20 @@ class IngestServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def GetDocumentAccess(self, request, context):
+        """Who may read a document of those who may read its collection. It takes the role of an editor.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def SetDocumentAccess(self, request, context):
+        """Gives a document an access list, or takes it away. In force with the next request. It takes the role of an editor.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def CreateCollection(self, request, context):
         """Makes a collection, which is the caller's. ALREADY_EXISTS when its id is taken: ids are names in the tenant's namespace, so one may
         be taken by a collection that the caller cannot see. An id that is made from the name is a free one then.
@@ -233,7 +272,7 @@ class IngestServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def UpdateCollection(self, request, context):
-        """Changes a collection's name, or who may read it. Only its owner may, and who sees all of the tenant.
+        """Changes a collection's name, or who may read it. It takes the role of an owner.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -241,6 +280,27 @@ class IngestServiceServicer:
 
     def DeleteCollection(self, request, context):
         """Removes a collection with all its documents. Default collections are refused.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListCollectionMembers(self, request, context):
+        """Who has a role on a collection besides its owner. It takes the role of an owner.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def SetCollectionMember(self, request, context):
+        """Gives a subject or a group a role on a collection, or another role. It takes the role of an owner. Default collections are refused.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def RemoveCollectionMember(self, request, context):
+        """Takes the role from a subject or a group. Harmless when repeated. It takes the role of an owner.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -354,6 +414,16 @@ def add_IngestServiceServicer_to_server(servicer, server):
                     request_deserializer=groundwork_dot_ingest_dot_v1_dot_ingest__pb2.DownloadDocumentRequest.FromString,
                     response_serializer=groundwork_dot_ingest_dot_v1_dot_ingest__pb2.DownloadDocumentResponse.SerializeToString,
             ),
+            'GetDocumentAccess': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetDocumentAccess,
+                    request_deserializer=groundwork_dot_ingest_dot_v1_dot_ingest__pb2.GetDocumentAccessRequest.FromString,
+                    response_serializer=groundwork_dot_ingest_dot_v1_dot_ingest__pb2.GetDocumentAccessResponse.SerializeToString,
+            ),
+            'SetDocumentAccess': grpc.unary_unary_rpc_method_handler(
+                    servicer.SetDocumentAccess,
+                    request_deserializer=groundwork_dot_ingest_dot_v1_dot_ingest__pb2.SetDocumentAccessRequest.FromString,
+                    response_serializer=groundwork_dot_ingest_dot_v1_dot_ingest__pb2.SetDocumentAccessResponse.SerializeToString,
+            ),
             'CreateCollection': grpc.unary_unary_rpc_method_handler(
                     servicer.CreateCollection,
                     request_deserializer=groundwork_dot_ingest_dot_v1_dot_ingest__pb2.CreateCollectionRequest.FromString,
@@ -378,6 +448,21 @@ def add_IngestServiceServicer_to_server(servicer, server):
                     servicer.DeleteCollection,
                     request_deserializer=groundwork_dot_ingest_dot_v1_dot_ingest__pb2.DeleteCollectionRequest.FromString,
                     response_serializer=groundwork_dot_ingest_dot_v1_dot_ingest__pb2.DeleteCollectionResponse.SerializeToString,
+            ),
+            'ListCollectionMembers': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListCollectionMembers,
+                    request_deserializer=groundwork_dot_ingest_dot_v1_dot_ingest__pb2.ListCollectionMembersRequest.FromString,
+                    response_serializer=groundwork_dot_ingest_dot_v1_dot_ingest__pb2.ListCollectionMembersResponse.SerializeToString,
+            ),
+            'SetCollectionMember': grpc.unary_unary_rpc_method_handler(
+                    servicer.SetCollectionMember,
+                    request_deserializer=groundwork_dot_ingest_dot_v1_dot_ingest__pb2.SetCollectionMemberRequest.FromString,
+                    response_serializer=groundwork_dot_ingest_dot_v1_dot_ingest__pb2.SetCollectionMemberResponse.SerializeToString,
+            ),
+            'RemoveCollectionMember': grpc.unary_unary_rpc_method_handler(
+                    servicer.RemoveCollectionMember,
+                    request_deserializer=groundwork_dot_ingest_dot_v1_dot_ingest__pb2.RemoveCollectionMemberRequest.FromString,
+                    response_serializer=groundwork_dot_ingest_dot_v1_dot_ingest__pb2.RemoveCollectionMemberResponse.SerializeToString,
             ),
             'GetJobCounts': grpc.unary_unary_rpc_method_handler(
                     servicer.GetJobCounts,
@@ -635,6 +720,60 @@ class IngestService:
             _registered_method=True)
 
     @staticmethod
+    def GetDocumentAccess(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/groundwork.ingest.v1.IngestService/GetDocumentAccess',
+            groundwork_dot_ingest_dot_v1_dot_ingest__pb2.GetDocumentAccessRequest.SerializeToString,
+            groundwork_dot_ingest_dot_v1_dot_ingest__pb2.GetDocumentAccessResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def SetDocumentAccess(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/groundwork.ingest.v1.IngestService/SetDocumentAccess',
+            groundwork_dot_ingest_dot_v1_dot_ingest__pb2.SetDocumentAccessRequest.SerializeToString,
+            groundwork_dot_ingest_dot_v1_dot_ingest__pb2.SetDocumentAccessResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
     def CreateCollection(request,
             target,
             options=(),
@@ -759,6 +898,87 @@ class IngestService:
             '/groundwork.ingest.v1.IngestService/DeleteCollection',
             groundwork_dot_ingest_dot_v1_dot_ingest__pb2.DeleteCollectionRequest.SerializeToString,
             groundwork_dot_ingest_dot_v1_dot_ingest__pb2.DeleteCollectionResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListCollectionMembers(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/groundwork.ingest.v1.IngestService/ListCollectionMembers',
+            groundwork_dot_ingest_dot_v1_dot_ingest__pb2.ListCollectionMembersRequest.SerializeToString,
+            groundwork_dot_ingest_dot_v1_dot_ingest__pb2.ListCollectionMembersResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def SetCollectionMember(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/groundwork.ingest.v1.IngestService/SetCollectionMember',
+            groundwork_dot_ingest_dot_v1_dot_ingest__pb2.SetCollectionMemberRequest.SerializeToString,
+            groundwork_dot_ingest_dot_v1_dot_ingest__pb2.SetCollectionMemberResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RemoveCollectionMember(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/groundwork.ingest.v1.IngestService/RemoveCollectionMember',
+            groundwork_dot_ingest_dot_v1_dot_ingest__pb2.RemoveCollectionMemberRequest.SerializeToString,
+            groundwork_dot_ingest_dot_v1_dot_ingest__pb2.RemoveCollectionMemberResponse.FromString,
             options,
             channel_credentials,
             insecure,

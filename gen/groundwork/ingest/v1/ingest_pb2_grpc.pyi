@@ -39,6 +39,10 @@ class IngestServiceStub:
     """
     DownloadDocument: _aio.UnaryStreamMultiCallable[_ingest_pb2.DownloadDocumentRequest, _ingest_pb2.DownloadDocumentResponse]
     """The bytes as uploaded."""
+    GetDocumentAccess: _aio.UnaryUnaryMultiCallable[_ingest_pb2.GetDocumentAccessRequest, _ingest_pb2.GetDocumentAccessResponse]
+    """Who may read a document of those who may read its collection. It takes the role of an editor."""
+    SetDocumentAccess: _aio.UnaryUnaryMultiCallable[_ingest_pb2.SetDocumentAccessRequest, _ingest_pb2.SetDocumentAccessResponse]
+    """Gives a document an access list, or takes it away. In force with the next request. It takes the role of an editor."""
     CreateCollection: _aio.UnaryUnaryMultiCallable[_ingest_pb2.CreateCollectionRequest, _ingest_pb2.CreateCollectionResponse]
     """Makes a collection, which is the caller's. ALREADY_EXISTS when its id is taken: ids are names in the tenant's namespace, so one may
     be taken by a collection that the caller cannot see. An id that is made from the name is a free one then.
@@ -48,9 +52,15 @@ class IngestServiceStub:
     ListCollections: _aio.UnaryUnaryMultiCallable[_ingest_pb2.ListCollectionsRequest, _ingest_pb2.ListCollectionsResponse]
     """The collections that the caller may read, by id. Their default collection always exists."""
     UpdateCollection: _aio.UnaryUnaryMultiCallable[_ingest_pb2.UpdateCollectionRequest, _ingest_pb2.UpdateCollectionResponse]
-    """Changes a collection's name, or who may read it. Only its owner may, and who sees all of the tenant."""
+    """Changes a collection's name, or who may read it. It takes the role of an owner."""
     DeleteCollection: _aio.UnaryUnaryMultiCallable[_ingest_pb2.DeleteCollectionRequest, _ingest_pb2.DeleteCollectionResponse]
     """Removes a collection with all its documents. Default collections are refused."""
+    ListCollectionMembers: _aio.UnaryUnaryMultiCallable[_ingest_pb2.ListCollectionMembersRequest, _ingest_pb2.ListCollectionMembersResponse]
+    """Who has a role on a collection besides its owner. It takes the role of an owner."""
+    SetCollectionMember: _aio.UnaryUnaryMultiCallable[_ingest_pb2.SetCollectionMemberRequest, _ingest_pb2.SetCollectionMemberResponse]
+    """Gives a subject or a group a role on a collection, or another role. It takes the role of an owner. Default collections are refused."""
+    RemoveCollectionMember: _aio.UnaryUnaryMultiCallable[_ingest_pb2.RemoveCollectionMemberRequest, _ingest_pb2.RemoveCollectionMemberResponse]
+    """Takes the role from a subject or a group. Harmless when repeated. It takes the role of an owner."""
     GetJobCounts: _aio.UnaryUnaryMultiCallable[_ingest_pb2.GetJobCountsRequest, _ingest_pb2.GetJobCountsResponse]
     """How much work waits, and how much was given up, in the collections that the caller may read."""
     ListDeadLetters: _aio.UnaryUnaryMultiCallable[_ingest_pb2.ListDeadLettersRequest, _ingest_pb2.ListDeadLettersResponse]
@@ -141,6 +151,22 @@ class IngestServiceServicer(metaclass=_abc_1.ABCMeta):
         """The bytes as uploaded."""
 
     @_abc_1.abstractmethod
+    def GetDocumentAccess(
+        self,
+        request: _ingest_pb2.GetDocumentAccessRequest,
+        context: _aio.ServicerContext[_ingest_pb2.GetDocumentAccessRequest, _abc.Awaitable[_ingest_pb2.GetDocumentAccessResponse]],
+    ) -> _abc.Awaitable[_ingest_pb2.GetDocumentAccessResponse]:
+        """Who may read a document of those who may read its collection. It takes the role of an editor."""
+
+    @_abc_1.abstractmethod
+    def SetDocumentAccess(
+        self,
+        request: _ingest_pb2.SetDocumentAccessRequest,
+        context: _aio.ServicerContext[_ingest_pb2.SetDocumentAccessRequest, _abc.Awaitable[_ingest_pb2.SetDocumentAccessResponse]],
+    ) -> _abc.Awaitable[_ingest_pb2.SetDocumentAccessResponse]:
+        """Gives a document an access list, or takes it away. In force with the next request. It takes the role of an editor."""
+
+    @_abc_1.abstractmethod
     def CreateCollection(
         self,
         request: _ingest_pb2.CreateCollectionRequest,
@@ -172,7 +198,7 @@ class IngestServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _ingest_pb2.UpdateCollectionRequest,
         context: _aio.ServicerContext[_ingest_pb2.UpdateCollectionRequest, _abc.Awaitable[_ingest_pb2.UpdateCollectionResponse]],
     ) -> _abc.Awaitable[_ingest_pb2.UpdateCollectionResponse]:
-        """Changes a collection's name, or who may read it. Only its owner may, and who sees all of the tenant."""
+        """Changes a collection's name, or who may read it. It takes the role of an owner."""
 
     @_abc_1.abstractmethod
     def DeleteCollection(
@@ -181,6 +207,30 @@ class IngestServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _aio.ServicerContext[_ingest_pb2.DeleteCollectionRequest, _abc.Awaitable[_ingest_pb2.DeleteCollectionResponse]],
     ) -> _abc.Awaitable[_ingest_pb2.DeleteCollectionResponse]:
         """Removes a collection with all its documents. Default collections are refused."""
+
+    @_abc_1.abstractmethod
+    def ListCollectionMembers(
+        self,
+        request: _ingest_pb2.ListCollectionMembersRequest,
+        context: _aio.ServicerContext[_ingest_pb2.ListCollectionMembersRequest, _abc.Awaitable[_ingest_pb2.ListCollectionMembersResponse]],
+    ) -> _abc.Awaitable[_ingest_pb2.ListCollectionMembersResponse]:
+        """Who has a role on a collection besides its owner. It takes the role of an owner."""
+
+    @_abc_1.abstractmethod
+    def SetCollectionMember(
+        self,
+        request: _ingest_pb2.SetCollectionMemberRequest,
+        context: _aio.ServicerContext[_ingest_pb2.SetCollectionMemberRequest, _abc.Awaitable[_ingest_pb2.SetCollectionMemberResponse]],
+    ) -> _abc.Awaitable[_ingest_pb2.SetCollectionMemberResponse]:
+        """Gives a subject or a group a role on a collection, or another role. It takes the role of an owner. Default collections are refused."""
+
+    @_abc_1.abstractmethod
+    def RemoveCollectionMember(
+        self,
+        request: _ingest_pb2.RemoveCollectionMemberRequest,
+        context: _aio.ServicerContext[_ingest_pb2.RemoveCollectionMemberRequest, _abc.Awaitable[_ingest_pb2.RemoveCollectionMemberResponse]],
+    ) -> _abc.Awaitable[_ingest_pb2.RemoveCollectionMemberResponse]:
+        """Takes the role from a subject or a group. Harmless when repeated. It takes the role of an owner."""
 
     @_abc_1.abstractmethod
     def GetJobCounts(

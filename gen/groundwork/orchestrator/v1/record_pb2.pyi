@@ -43,6 +43,7 @@ class RunRecord(_message.Message):
     ERROR_FIELD_NUMBER: _builtins.int
     PENDING_FIELD_NUMBER: _builtins.int
     RESERVED_FIELD_NUMBER: _builtins.int
+    GROUPS_FIELD_NUMBER: _builtins.int
     subject: _builtins.str
     """Who asked: the run is theirs."""
     status: _orchestrator_pb2.RunStatus.ValueType
@@ -91,6 +92,10 @@ class RunRecord(_message.Message):
     def reserved(self) -> _containers.RepeatedCompositeFieldContainer[Global___ReservedUse]:
         """What was reserved for the run under the limits of its user; what it did not use of that is given back at its end."""
 
+    @_builtins.property
+    def groups(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Groups that the asker was in; whoever works on the run acts with the same groups."""
+
     def __init__(
         self,
         *,
@@ -107,10 +112,11 @@ class RunRecord(_message.Message):
         error: _orchestrator_pb2.RunError | None = ...,
         pending: _abc.Iterable[_orchestrator_pb2.Approval] | None = ...,
         reserved: _abc.Iterable[Global___ReservedUse] | None = ...,
+        groups: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "created_at", b"created_at", "error", b"error", "finished_at", b"finished_at", "forgotten_at", b"forgotten_at", "request", b"request", "usage", b"usage"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "created_at", b"created_at", "error", b"error", "finished_at", b"finished_at", "forgotten_at", b"forgotten_at", "pending", b"pending", "request", b"request", "reserved", b"reserved", "scopes", b"scopes", "status", b"status", "subject", b"subject", "traceparent", b"traceparent", "usage", b"usage"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "created_at", b"created_at", "error", b"error", "finished_at", b"finished_at", "forgotten_at", b"forgotten_at", "groups", b"groups", "pending", b"pending", "request", b"request", "reserved", b"reserved", "scopes", b"scopes", "status", b"status", "subject", b"subject", "traceparent", b"traceparent", "usage", b"usage"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

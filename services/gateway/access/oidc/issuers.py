@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 
-from kit.access.principal import TENANT_PATTERN
+from kit.access.principal import TENANT_PATTERN, Principal, usable_groups
 from kit.errors import FailedPrecondition
 from kit.file_source import FileSource
 from kit.network.hosts import is_loopback_name
@@ -59,7 +59,7 @@ class Issuer(BaseModel):
     """Tenant by value of `tenant_claim`. A caller with another value is refused."""
     subject_claim: str = "sub"
     subject_prefix: str = Field(default="", pattern=r"^([A-Za-z0-9][A-Za-z0-9._@+:|-]{0,31})?$")
-    """In front of the claim, so that two issuers cannot mean different people by one name."""
+    """In front of the claim, so that two issuers cannot mean different people by one name. In front of groups likewise."""
     group_claims: tuple[str, ...] = ("groups",)
     """Claims with the names that `groups` maps: lists, or texts with spaces between names. `realm_access.roles` is a claim within a
     claim."""
@@ -93,6 +93,11 @@ class Issuer(BaseModel):
         for name in names:
             found.update(self.groups.get(name, ()))
         return frozenset(found)
+
+    def principal(self, tenant_id: str, subject: str, names: Iterable[str]) -> Principal:
+        """Somebody with these groups, roles and scopes at the issuer. Raises Unauthenticated for who cannot be a caller."""
+        groups = usable_groups(self.subject_prefix + name for name in names)
+        return Principal(tenant_id, subject, self.scopes_of(names), groups=groups)
 
     @property
     def shown_name(self) -> str:

@@ -48,7 +48,7 @@ class Session:
 
     def principal(self, issuer: Issuer) -> Principal:
         """Who it is, with what the operator lets their groups do now."""
-        return Principal(self.tenant_id, self.subject, issuer.scopes_of(self.names))
+        return issuer.principal(self.tenant_id, self.subject, self.names)
 
 
 class Sessions:

@@ -170,6 +170,6 @@ def _principal(issuer: Issuer, claims: Mapping[str, Any]) -> Principal:
     if tenant is None:
         raise TokenRefused(f"the token's claim {issuer.tenant_claim!r} names nobody who is known here")
     try:
-        return Principal(tenant, issuer.subject_prefix + subject, issuer.scopes_of(issuer.names_in(claims)))
+        return issuer.principal(tenant, issuer.subject_prefix + subject, issuer.names_in(claims))
     except Unauthenticated as error:
         raise TokenRefused(f"the token's caller cannot be one here: {error.message}") from None

@@ -7,7 +7,7 @@ import qdrant_edge as qe
 
 from services.retriever.indexes import filters
 from services.retriever.indexes.chunk_encoding import encode, point_id
-from services.retriever.indexes.filters import AnyOf, Clause
+from services.retriever.indexes.filters import AnyOf, Clause, NoneOf
 from services.retriever.models import IndexedChunk, Languages, RevisionKey, SearchScope, Vectors, WriteKey
 
 STORED = "stored"
@@ -70,6 +70,8 @@ def all_of(clauses: Sequence[Clause]) -> Any:
 def _condition(clause: Clause) -> Any:
     if isinstance(clause, AnyOf):
         return any_of(clause)
+    if isinstance(clause, NoneOf):
+        return qe.FieldCondition(clause.field, match=qe.MatchExcept(list(clause.values)))
     return qe.FieldCondition(clause.field, range=qe.RangeFloat(gte=clause.gte, lt=clause.lt))
 
 

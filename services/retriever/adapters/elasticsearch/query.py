@@ -11,11 +11,13 @@ from services.retriever.adapters.elasticsearch.mapping import EXACT, ORDINAL
 from services.retriever.adapters.elasticsearch.statistics import FieldTerm, Weights, counts
 from services.retriever.analysis.analyser import Analysis
 from services.retriever.indexes import filters
-from services.retriever.indexes.filters import AnyOf, Clause
+from services.retriever.indexes.filters import AnyOf, Clause, NoneOf
 from services.retriever.indexes.scoring import TEXT, TITLE, Sought, corpus_clauses
 from services.retriever.models import LexicalQuery, RevisionKey, WriteKey
 
 Json = dict[str, Any]
+_TERMS_MAX = 65_536
+"""Values that the server takes in one condition (`index.max_terms_count`)."""
 _SEARCH_TIMEOUT = "5s"
 """For the server to give a search up: nobody waits for it longer."""
 
@@ -116,6 +118,10 @@ def _filters(clauses: Sequence[Clause]) -> list[Json]:
 def _filter(clause: Clause) -> Json:
     if isinstance(clause, AnyOf):
         return {"terms": {clause.field: list(clause.values)}}
+    if isinstance(clause, NoneOf):
+        starts = range(0, len(clause.values), _TERMS_MAX)
+        parts = [list(clause.values[start : start + _TERMS_MAX]) for start in starts]
+        return {"bool": {"must_not": [{"terms": {clause.field: part}} for part in parts]}}
     bounds = {"gte": clause.gte, "lt": clause.lt}
     return {"range": {clause.field: {name: value for name, value in bounds.items() if value is not None}}}
 

@@ -8,7 +8,7 @@ from qdrant_client import models
 from services.retriever.adapters.space_names import space_slug
 from services.retriever.indexes import filters
 from services.retriever.indexes.chunk_encoding import encode, point_id
-from services.retriever.indexes.filters import AnyOf, Clause
+from services.retriever.indexes.filters import AnyOf, Clause, NoneOf
 from services.retriever.models import EmbeddingSpace, IndexedChunk, Languages, RevisionKey, Vectors, WriteKey
 from services.retriever.options import QdrantOptions
 
@@ -131,4 +131,6 @@ def _attempt(key: WriteKey) -> AnyOf:
 def _condition(clause: Clause) -> models.FieldCondition:
     if isinstance(clause, AnyOf):
         return models.FieldCondition(key=clause.field, match=models.MatchAny(any=list(clause.values)))
+    if isinstance(clause, NoneOf):
+        return models.FieldCondition(key=clause.field, match=models.MatchExcept(**{"except": list(clause.values)}))
     return models.FieldCondition(key=clause.field, range=models.Range(gte=clause.gte, lt=clause.lt))

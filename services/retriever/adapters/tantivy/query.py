@@ -17,7 +17,7 @@ import tantivy
 from kit.language.phrases import phrase_tokens
 from services.retriever.adapters.tantivy.statistics import TermStatistics
 from services.retriever.analysis.analyser import Analysis
-from services.retriever.indexes.filters import AnyOf, Clause
+from services.retriever.indexes.filters import AnyOf, Clause, NoneOf
 from services.retriever.indexes.scoring import LENGTHS, Sought, corpus_clauses, sought_in
 from services.retriever.models import LexicalQuery
 
@@ -55,7 +55,7 @@ class QueryBuilder:
 
     def matching(self, clauses: Sequence[Clause]) -> Any:
         """Documents for which all clauses hold, all with score 0."""
-        return tantivy.Query.boolean_query([self._must(clause) for clause in clauses])
+        return tantivy.Query.boolean_query([self._required(clause) for clause in clauses])
 
     def search(self, searcher: Any, clauses: Sequence[Clause], query: LexicalQuery) -> "Compiled | None":
         """Documents in scope that have all phrases and share a term with the text, scored by BM25: a term counts by how rare
@@ -65,13 +65,15 @@ class QueryBuilder:
         sought = list(sought_in(self._analysis, query, statistics.weight))
         if not sought and not phrases:
             return None
-        parts = [*(self._must(clause) for clause in clauses), *((tantivy.Occur.Must, phrase) for phrase in phrases)]
+        parts = [*(self._required(clause) for clause in clauses), *((tantivy.Occur.Must, phrase) for phrase in phrases)]
         if sought:
             terms = [(tantivy.Occur.Should, self._by_engine(statistics, each)) for each in sought]
             parts.append((tantivy.Occur.Should if phrases else tantivy.Occur.Must, tantivy.Query.boolean_query(terms)))
         return Compiled(tantivy.Query.boolean_query(parts), [] if phrases else sought, statistics.mean_lengths(LENGTHS))
 
-    def _must(self, clause: Clause) -> tuple[Any, Any]:
+    def _required(self, clause: Clause) -> tuple[Any, Any]:
+        if isinstance(clause, NoneOf):
+            return (tantivy.Occur.MustNot, self._any_of([key_term(clause.field, value) for value in clause.values]))
         if isinstance(clause, AnyOf):
             query = self._any_of([key_term(clause.field, value) for value in clause.values])
         else:

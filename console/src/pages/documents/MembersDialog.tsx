@@ -1,0 +1,107 @@
+// Who has which role on a collection, besides its owner: listed, given, taken.
+
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useState, type FormEvent } from "react";
+import { useTranslation } from "react-i18next";
+import { api, bodyOf, dataOf } from "../../api/client";
+import type { Schemas } from "../../api/types";
+import { Button, Dialog, Failure, Field, IconButton } from "../../parts";
+
+type Member = Schemas["NewCollectionMember"];
+const KINDS: Member["kind"][] = ["subject", "group"];
+const ROLES: Member["role"][] = ["viewer", "editor", "owner"];
+
+export function MembersDialog({ collectionId, name, onClose }: { collectionId: string; name: string; onClose: () => void }) {
+  const { t } = useTranslation();
+  const queries = useQueryClient();
+  const path = { collection_id: collectionId };
+  const key = ["members", collectionId];
+  const { data, error } = useQuery({
+    queryKey: key,
+    queryFn: () => dataOf(api.GET("/v1/collections/{collection_id}/members", { params: { path } })),
+  });
+  const [who, setWho] = useState("");
+  const [kind, setKind] = useState<Member["kind"]>("subject");
+  const [role, setRole] = useState<Member["role"]>("viewer");
+  const onSuccess = (now: Schemas["CollectionMembers"]) => queries.setQueryData(key, now);
+  const give = useMutation({
+    mutationFn: (member: Member) =>
+      dataOf(api.PUT("/v1/collections/{collection_id}/members", { params: { path }, body: bodyOf<Member>(member) })),
+    onSuccess,
+  });
+  const take = useMutation({
+    mutationFn: (query: { kind: Member["kind"]; name: string }) =>
+      dataOf(api.DELETE("/v1/collections/{collection_id}/members", { params: { path, query } })),
+    onSuccess,
+  });
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    give.mutate({ kind, name: who.trim(), role }, { onSuccess: () => setWho("") });
+  };
+  return (
+    <Dialog title={t("members.title", { name })} isOpen onClose={onClose} className="small" testId="members">
+      <div className="stack">
+        <Failure>{error?.message ?? give.error?.message ?? take.error?.message}</Failure>
+        <ul className="stack">
+          {data?.members.map((each) => (
+            <li key={`${each.kind} ${each.name}`} className="actions start" data-testid="member">
+              <bdi>{each.name}</bdi>
+              <span className="hint">
+                {t(`members.${each.kind}` as "members.group", { defaultValue: each.kind ?? "" })},{" "}
+                {t(`members.${each.role}` as "members.viewer", { defaultValue: each.role ?? "" })}
+              </span>
+              <IconButton
+                label={t("members.remove", { name: each.name })}
+                icon="trash"
+                onPress={() => take.mutate({ kind: each.kind as Member["kind"], name: each.name })}
+              />
+            </li>
+          ))}
+          {data?.members.length === 0 && <li className="hint">{t("members.none")}</li>}
+        </ul>
+        <form className="stack" onSubmit={submit}>
+          <Field label={t("members.kind")}>
+            {(id) => (
+              <select id={id} value={kind} onChange={(event) => setKind(event.target.value as Member["kind"])}>
+                {KINDS.map((each) => (
+                  <option key={each} value={each}>
+                    {t(`members.${each}`)}
+                  </option>
+                ))}
+              </select>
+            )}
+          </Field>
+          <Field label={t("members.name")}>
+            {(id) => (
+              <input
+                id={id}
+                value={who}
+                onChange={(event) => setWho(event.target.value)}
+                maxLength={128}
+                dir="auto"
+                data-testid="member-name"
+              />
+            )}
+          </Field>
+          <Field label={t("members.role")} hint={t(`members.${role}Hint`)}>
+            {(id) => (
+              <select id={id} value={role} onChange={(event) => setRole(event.target.value as Member["role"])}>
+                {ROLES.map((each) => (
+                  <option key={each} value={each}>
+                    {t(`members.${each}`)}
+                  </option>
+                ))}
+              </select>
+            )}
+          </Field>
+          <div className="actions">
+            <Button onPress={onClose}>{t("common.close")}</Button>
+            <Button look="primary" type="submit" isDisabled={!who.trim() || give.isPending} data-testid="give-role">
+              {t("members.give")}
+            </Button>
+          </div>
+        </form>
+      </div>
+    </Dialog>
+  );
+}

@@ -1,0 +1,53 @@
+"""The access list of a document, as editors of its collection see and set it."""
+
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import datetime
+
+from kit.access.principal import Principal
+from kit.errors import Aborted
+from kit.stores.document_access import DocumentAccess
+from services.ingest.documents import life, naming
+from services.ingest.documents.access import Access, no_document
+from services.ingest.documents.models import Document, Status, StoredDocument
+from services.ingest.ports import AccessLists, DocumentStore
+
+
+class AccessDesk:
+    """The use cases of access lists."""
+
+    def __init__(
+        self, documents: DocumentStore, access: Access, lists: AccessLists, now: Callable[[], datetime]
+    ) -> None:
+        self._documents = documents
+        self._access = access
+        self._lists = lists
+        self._now = now
+
+    async def get(self, caller: Principal, document_id: str) -> DocumentAccess | None:
+        """The list; None for a document that has none. Raises DocumentNotFound, NotYours."""
+        await self._found(caller, document_id)
+        return await self._lists.get(caller.tenant_id, document_id)
+
+    async def set(
+        self, caller: Principal, document_id: str, make: Callable[[Document], DocumentAccess] | None
+    ) -> DocumentAccess | None:
+        """Gives a document the list that `make` makes, or takes its list away; the list as it is now. It is in force when this
+        returns, and at other processes within milliseconds. Raises DocumentNotFound, NotYours, and what `make` raises."""
+        stored = await self._found(caller, document_id)
+        access = make(stored.document) if make is not None else None
+        if access is None:
+            await self._lists.remove(caller.tenant_id, document_id)
+        else:
+            await self._lists.put(caller.tenant_id, document_id, access)
+        with suppress(Aborted):  # another change of the document is told to who follows it as well
+            await self._documents.update(life.note_access(stored.document, self._now()), stored.version)
+        return access
+
+    async def _found(self, caller: Principal, document_id: str) -> StoredDocument:
+        naming.check_document_id(document_id)
+        stored = await self._documents.get(caller.tenant_id, document_id)
+        if stored is None or stored.document.status is Status.DELETED:
+            raise no_document(document_id)
+        await self._access.check_edit(caller, stored.document)
+        return stored

@@ -1,0 +1,128 @@
+"""Access lists of documents: whoever may read the collection and is not in a document's list does not know of the document."""
+
+from collections.abc import Awaitable, Callable
+from contextlib import aclosing
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from kit.access.principal import Principal
+from kit.errors import GroundworkError
+from kit.stores.collections import Member, Visibility
+from kit.stores.document_access import DocumentAccess
+from services.ingest.documents.access import access_list
+from services.ingest.documents.models import Document, Status
+from tests.unit.ingest.world import ADMINISTRATOR, ANN, BOB, TENANT, World
+
+IN_LEGAL = replace(BOB, subject="carol", groups=frozenset({"legal"}))
+LEGAL = DocumentAccess("papers", groups=frozenset({"legal"}))
+NEVER = "0" * 32
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World(tmp_path)
+
+
+@pytest.fixture
+async def document(world: World) -> Document:
+    """In Ann's collection, which everybody reads, where Bob and Carol are editors; its list names the group legal."""
+    await world.catalog.create(ANN, "papers", "Papers", Visibility.TENANT)
+    for name in ("bob", "carol"):
+        await world.catalog.set_member(ANN, "papers", Member("subject", name, "editor"))
+    return await world.upload("hello", "hello.txt", collection_id="papers", access=LEGAL)
+
+
+async def refusal(call: Awaitable[object]) -> tuple[str, str]:
+    with pytest.raises(GroundworkError) as told:
+        await call
+    return told.value.reason, told.value.message
+
+
+async def _download(world: World, caller: Principal, document_id: str) -> None:
+    async with world.listing.download(caller, document_id):
+        pass
+
+
+ASKING: dict[str, Callable[[World, Principal, str], Awaitable[object]]] = {
+    "get": lambda world, caller, it: world.listing.get(caller, it),
+    "download": _download,
+    "delete": lambda world, caller, it: world.deletion.delete(TENANT, it, partial(world.access.check_edit, caller)),
+    "reindex": lambda world, caller, it: world.reviser.reindex(TENANT, it, partial(world.access.check_edit, caller)),
+    "see its list": lambda world, caller, it: world.access_desk.get(caller, it),
+    "set its list": lambda world, caller, it: world.access_desk.set(caller, it, lambda _: DocumentAccess("papers")),
+    "remove its list": lambda world, caller, it: world.access_desk.set(caller, it, None),
+}
+
+
+@pytest.mark.parametrize("ask", ASKING.values(), ids=ASKING)
+async def test_editor_who_is_not_listed_is_told_what_is_told_of_a_document_that_never_was(
+    world: World, document: Document, ask: Callable[[World, Principal, str], Awaitable[object]]
+) -> None:
+    reason, message = await refusal(ask(world, BOB, document.document_id))
+    assert reason == "DOCUMENT_NOT_FOUND"
+    assert (reason, message.replace(document.document_id, NEVER)) == await refusal(ask(world, BOB, NEVER))
+    assert await world.record(document) == document
+
+
+@pytest.mark.parametrize("ask", ASKING.values(), ids=ASKING)
+@pytest.mark.parametrize("caller", [ANN, IN_LEGAL, ADMINISTRATOR], ids=lambda caller: caller.subject)
+async def test_owner_administrator_and_who_is_listed_may_all(
+    world: World, document: Document, caller: Principal, ask: Callable[[World, Principal, str], Awaitable[object]]
+) -> None:
+    await ask(world, caller, document.document_id)
+
+
+async def test_listing_leaves_out_what_the_caller_may_not_read(world: World, document: Document) -> None:
+    other = await world.upload("open", "open.txt", collection_id="papers")
+    assert (await world.listing.page(BOB, "papers", (), 0, ""))[0] == [other]
+    assert {each.document_id for each in (await world.listing.page(IN_LEGAL, "papers", (), 0, ""))[0]} == {
+        document.document_id,
+        other.document_id,
+    }
+
+
+async def test_hidden_document_is_not_overwritten_by_its_name(world: World, document: Document) -> None:
+    upload = partial(world.upload, "mine", "hello.txt", collection_id="papers")
+    assert (await refusal(upload(caller=BOB)))[0] == "NAME_TAKEN"
+    assert await world.record(document) == document
+    assert (await upload(caller=IN_LEGAL)).document_id == document.document_id
+
+
+async def test_list_stays_with_a_new_version_unless_it_is_given_anew(world: World, document: Document) -> None:
+    await world.upload("again", "hello.txt", collection_id="papers")
+    assert world.lists.known(TENANT, document.document_id) == LEGAL
+    nobody = DocumentAccess("papers")
+    await world.upload("once more", "hello.txt", collection_id="papers", access=nobody)
+    assert world.lists.known(TENANT, document.document_id) == nobody
+    assert (await refusal(world.listing.get(IN_LEGAL, document.document_id)))[0] == "DOCUMENT_NOT_FOUND"
+
+
+async def test_who_follows_documents_is_told_when_a_list_changes(world: World, document: Document) -> None:
+    async with aclosing(world.listing.watch(BOB, "papers", ())) as changes:
+        assert await anext(changes) is None
+        await world.access_desk.set(ANN, document.document_id, None)
+        shown = await anext(changes)
+        assert shown is not None
+        assert (shown.document_id, shown.status) == (document.document_id, document.status)
+        await world.access_desk.set(ANN, document.document_id, lambda _: LEGAL)
+        gone = await anext(changes)
+        assert gone is not None
+        assert (gone.document_id, gone.status) == (document.document_id, Status.DELETED)
+
+
+async def test_list_goes_with_its_document(world: World, document: Document) -> None:
+    await world.deletion.delete(TENANT, document.document_id)
+    assert world.lists.lists == {}
+
+
+@pytest.mark.parametrize(
+    ("subjects", "groups"),
+    [(["two words"], []), ([], ["a\nb"]), ([""], []), ([], [f"g{number}" for number in range(1001)])],
+)
+async def test_list_that_cannot_be_used_is_refused(subjects: list[str], groups: list[str]) -> None:
+    with pytest.raises(GroundworkError) as told:
+        access_list("papers", subjects, groups)
+    assert told.value.reason == "BAD_ACCESS"
