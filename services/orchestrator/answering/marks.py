@@ -1,8 +1,8 @@
 """The citation marks that models write, in any of their forms, as the one form that an answer has: [1][2]. A number can only come
 from the evidence; what a model invents is taken out while it streams, before anyone has seen it.
 
-Marks in square brackets: [1], [1, 3], [1-3], [[1]], [^1], [Source 1], 【1†source】, ［1］. A number in them that the evidence does
-not have is taken out; a range of which it has neither end, such as [1990-1995], is no mark.
+Marks in square brackets: [1], [1, 3], [1-3], [[1]], [^1], [Source 1], [citation:1], 【1†source】, 【1:0†source】, ［1］. A number
+in them that the evidence does not have is taken out; a range of which it has neither end, such as [1990-1995], is no mark.
 
 (1), （1）and ¹ are marks only where the evidence has all their numbers and they stand where marks do: behind words, never at the
 beginning of a line. Round brackets must stand at the end of a clause. Raised digits must stand behind a word of four letters or
@@ -17,13 +17,13 @@ _LONGEST_RANGE = 20
 _OPENING, _CLOSING = r"[\[［【〔]", r"[\]］】〕]"
 _BETWEEN = r"[,;、，；\-‐‑–—]"
 MARK = re.compile(
-    rf"{_OPENING}\s*+\^?+(?:(?:source|quelle|doc(?:ument)?|passage)s?\s*+)?"
-    rf"(\d++(?:\s*+{_BETWEEN}\s*+\^?+\d++)*+)(?:\s*+†[^\[\]［］【】〔〕\n]{{0,60}}+)?\s*+{_CLOSING}",
+    rf"{_OPENING}\s*+\^?+(?:(?:source|quelle|doc(?:ument)?|passage|citation|cite|ref(?:erence)?)s?\s*+(?::\s*+)?)?"
+    rf"(\d++(?:\s*+{_BETWEEN}\s*+\^?+\d++)*+)(?:(?::\d{{1,3}}+)?\s*+†[^\[\]［］【】〔〕\n]{{0,60}}+)?\s*+{_CLOSING}",
     re.IGNORECASE,
 )
 _AROUND_MARKS = re.compile(r"\[((?:\[\d{1,9}\])+)\]")
 _UNFINISHED = re.compile(
-    rf"(?:{_OPENING}\s*+\^?+(?:[a-z]{{1,9}}+\s*+)?(?:\d[\d\s^,;、，；\-‐‑–—]*+(?:†[^\[\]［］【】〔〕\n]{{0,60}}+)?)?+(?:\[\d{{1,9}}\])*+)++$",
+    rf"(?:{_OPENING}\s*+\^?+(?:[a-z]{{1,10}}+\s*+(?::\s*+)?)?(?:\d[\d\s^:,;、，；\-‐‑–—]*+(?:†[^\[\]［］【】〔〕\n]{{0,60}}+)?)?+(?:\[\d{{1,9}}\])*+)++$",
     re.IGNORECASE,
 )
 """Text at the end that may yet become a mark, by what follows or by a mark inside it being taken out."""

@@ -33,6 +33,13 @@ CASES = [
     Case("footnote", ("A fact [^1].",), "A fact [1]."),
     Case("invented footnote is removed", ("A fact[^9].",), "A fact.", 1),
     Case("mark of an assistant's file search", ("A fact【1†source】.",), "A fact[1]."),
+    Case(
+        "the same with the number of a message", ("A fact【1:0†source】, and【7:3†lease.pdf】.",), "A fact[1], and.", 1
+    ),
+    Case("a word and a colon", ("A fact [citation:1] [Source: 2].",), "A fact [1][2]."),
+    Case(
+        "times and numbers of issues stay", ("At [12:30] of [#1] and [note: 1].",), "At [12:30] of [#1] and [note: 1]."
+    ),
     Case("the same with lines", ("A fact 【2†L5-L10】.",), "A fact [2]."),
     Case("double brackets", ("A fact [[1]].",), "A fact [1]."),
     Case("double brackets around several", ("A fact [[1][2]].",), "A fact [1][2]."),
