@@ -40,6 +40,12 @@ const documents = createRoute({
     typeof search.collection === "string" ? { collection: search.collection } : {},
 });
 
+const sources = createRoute({
+  getParentRoute: () => root,
+  path: "/sources",
+  component: lazyRouteComponent(() => import("./pages/sources/Sources"), "Sources"),
+});
+
 const decisions = createRoute({
   getParentRoute: () => root,
   path: "/decisions",
@@ -71,7 +77,7 @@ const login = createRoute({
 });
 
 export const router = createRouter({
-  routeTree: root.addChildren([home, login, conversation, documents, decisions, memory, search, operating]),
+  routeTree: root.addChildren([home, login, conversation, documents, sources, decisions, memory, search, operating]),
   defaultPreload: "intent",
   defaultErrorComponent: Broken,
 });

@@ -12,7 +12,7 @@ from tests.browsing import visiting
 pytestmark = [pytest.mark.browser]
 
 AXE = Path(__file__).parents[2] / "console" / "checks" / "node_modules" / "axe-core" / "axe.min.js"
-PAGES = ("/", "/conversations/0123456789ab", "/documents", "/decisions", "/memory", "/search", "/operating")
+PAGES = ("/", "/conversations/0123456789ab", "/documents", "/sources", "/decisions", "/memory", "/search", "/operating")
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 
 

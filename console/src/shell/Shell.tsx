@@ -80,6 +80,7 @@ function PageLinks() {
     <ul className="pages">
       <PageLink to="/" icon="add" label={t("shell.new")} testId="new-conversation" />
       <PageLink to="/documents" icon="document" label={t("shell.documents")} />
+      <PageLink to="/sources" icon="link" label={t("shell.sources")} />
       <PageLink to="/search" icon="search" label={t("shell.search")} />
       <PageLink to="/decisions" icon="scale" label={t("shell.decisions")}>
         <ApprovalCount />
@@ -90,7 +91,7 @@ function PageLinks() {
   );
 }
 
-type Path = "/" | "/documents" | "/search" | "/decisions" | "/memory" | "/operating";
+type Path = "/" | "/documents" | "/sources" | "/search" | "/decisions" | "/memory" | "/operating";
 
 function PageLink({
   to,

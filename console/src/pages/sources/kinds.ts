@@ -1,0 +1,58 @@
+// What a person says of each kind of source. docs/sources.md says the same; the server refuses what it does not know.
+
+/** A member of `settings`, or of `secrets`. */
+export interface KindField {
+  name: FieldName;
+  isRequired?: boolean;
+  isSecret?: boolean;
+  example?: string;
+}
+
+export type KindName = "s3" | "web" | "feed" | "github" | "folder";
+export type FieldName =
+  | "bucket"
+  | "endpoint"
+  | "region"
+  | "prefix"
+  | "only"
+  | "access_key"
+  | "secret_key"
+  | "url"
+  | "path"
+  | "depth"
+  | "pages"
+  | "repository"
+  | "branch"
+  | "token"
+  | "folder";
+
+const only: KindField = { name: "only", example: "*.md,*.pdf" };
+
+export const KINDS: Record<KindName, KindField[]> = {
+  web: [
+    { name: "url", isRequired: true, example: "https://…" },
+    { name: "path", example: "/guide/" },
+    { name: "depth", example: "3" },
+    { name: "pages", example: "200" },
+  ],
+  github: [
+    { name: "repository", isRequired: true, example: "octocat/papers" },
+    { name: "branch" },
+    { name: "path", example: "docs" },
+    only,
+    { name: "token", isSecret: true },
+  ],
+  s3: [
+    { name: "bucket", isRequired: true },
+    { name: "endpoint", example: "https://…" },
+    { name: "region", example: "us-east-1" },
+    { name: "prefix", example: "reports/" },
+    only,
+    { name: "access_key", isSecret: true },
+    { name: "secret_key", isSecret: true },
+  ],
+  feed: [{ name: "url", isRequired: true, example: "https://…" }],
+  folder: [{ name: "folder", isRequired: true }, { name: "path", example: "2024" }, only],
+};
+
+export const isKind = (kind: string): kind is KindName => kind in KINDS;

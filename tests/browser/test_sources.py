@@ -1,0 +1,46 @@
+"""The page of sources in a real browser."""
+
+from collections.abc import Iterator
+
+import pytest
+from groundwork.ingest.v1 import ingest_pb2
+from playwright.sync_api import Browser, expect
+
+from tests.browser.site import Site
+from tests.browsing import Visit, visiting
+
+pytestmark = [pytest.mark.browser]
+
+
+@pytest.fixture
+def visit(browser: Browser, site: Site) -> Iterator[Visit]:
+    with visiting(browser, site.base_url) as visit:
+        yield visit
+
+
+def test_source_is_made_watched_run_paused_and_deleted(visit: Visit, site: Site) -> None:
+    page = visit.page
+    page.goto("/sources")
+    expect(page.get_by_text("There is no source yet")).to_be_visible()
+    page.get_by_test_id("new-source").click()
+    page.get_by_test_id("source-kind").select_option("s3")
+    page.get_by_label("Bucket", exact=True).fill("papers")
+    page.get_by_label("Secret key").fill("s3cret")
+    page.get_by_role("button", name="Make the source").click()
+    shown = page.get_by_test_id("source")
+    expect(shown).to_contain_text("it cannot be read (FILE_UNREADABLE)")
+    asked = site.world.ingest.source_requests
+    wanted = next(each for each in asked if isinstance(each, ingest_pb2.CreateSourceRequest))
+    assert (wanted.kind, dict(wanted.settings), dict(wanted.secrets)) == (
+        "s3",
+        {"bucket": "papers"},
+        {"secret_key": "s3cret"},
+    )
+    shown.get_by_role("button", name="Sync now").click()
+    shown.get_by_role("button", name="Pause").click()
+    shown.get_by_role("button", name="Delete").click()
+    page.get_by_role("alertdialog").get_by_role("button", name="Delete").click()
+    expect(page.get_by_text("There is no source yet")).to_be_visible()
+    said = [type(each).__name__ for each in asked if type(each).__name__ != "ListSourcesRequest"]
+    assert said == ["CreateSourceRequest", "RunSourceRequest", "UpdateSourceRequest"]
+    assert "s3cret" not in page.content()
