@@ -14,6 +14,8 @@ from services.gateway.voice.wording import document_title, spoken
 
 _MARK = re.compile(r"\[(\d{1,4})\]")
 _SPACED_MARK = re.compile(r"\s?\[\d{1,4}\]")
+_MARKS_BEFORE = re.compile(r"(?:\[\d{1,4}\]\s*)+(?:\[\d{0,4}\Z)?|\[\d{0,4}\Z")
+"""Marks at the beginning of a sentence, which are of the one before. The last may be half written."""
 _CITED = ("number", "document_id", "document_name", "chunk_id", "page")
 
 Kind = Literal["sentence", "sources", "notice"]
@@ -150,10 +152,19 @@ class Pieces:
 
 
 def _sentences(text: str) -> Sequence[tuple[int, int]]:
-    """Where the sentences, list items and rows of the text begin and end. The line above a list is one of its own."""
+    """Where the sentences, list items and rows of the text begin and end, with the marks behind them. The line above a list is
+    one of its own."""
     units = split_units(text)
     ends = [*(unit.start for unit in units[1:]), len(text)]
-    return [(unit.start, min(unit.end, end)) for unit, end in zip(units, ends, strict=False)]
+    spans: list[tuple[int, int]] = []
+    for unit, next_start in zip(units, ends, strict=False):
+        start, end = unit.start, min(unit.end, next_start)
+        if spans and (marks := _MARKS_BEFORE.match(text, start, end)):
+            spans[-1] = (spans[-1][0], start + len(marks[0].rstrip()))
+            start = marks.end()
+        if start < end:
+            spans.append((start, end))
+    return spans
 
 
 def _stands(piece: Speakable, text: str) -> bool:
