@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
 
 import pytest
 from groundwork.retriever.v1 import retriever_pb2 as pb
@@ -13,6 +14,8 @@ from groundwork.retriever.v1 import retriever_pb2_grpc
 
 from kit.access.principal import ADMIN, QUERY, Principal, use_principal
 from kit.jetstream import KeyValue, Nats
+from kit.shared_state import DOCUMENT_ACCESS
+from kit.stores.document_access import DocumentAccess, encode
 from kit.testing.harness import open_test_channel
 from tests.service.retriever.conftest import SERVICES, index_batch
 from tests.unit.retriever.fakes import MODEL
@@ -142,3 +145,28 @@ async def test_sharing_and_its_end_take_effect_at_once(world: World) -> None:
     await world.record("anns", owner="ann", visibility="private", deleting=True)
     await world.until_found(ANN, [], "anns")
     await world.until_found(ADMINISTRATOR, [], "anns")
+
+
+async def test_access_list_closes_a_document_to_members_who_are_not_in_it(world: World, jetstream: Nats) -> None:
+    lists = await KeyValue.open(jetstream, DOCUMENT_ACCESS.name)
+    legal = replace(BOB, subject="carol", groups=frozenset({"legal"}))
+    await world.record(
+        "anns",
+        owner="ann",
+        visibility="private",
+        members=[
+            {"kind": kind, "name": name, "role": "viewer"} for kind, name in (("subject", "bob"), ("group", "legal"))
+        ],
+    )
+    await world.publish("anns", "d4")
+    for caller in (ANN, BOB, legal):
+        await world.until_found(caller, ["d1", "d4"], "anns")
+    await lists.put("local.d1", encode(DocumentAccess("anns", groups=frozenset({"legal"}))))
+    await world.until_found(BOB, ["d4"], "anns")
+    assert await world.found(legal, "anns") == await world.found(ANN, "anns") == ["d1", "d4"]
+    assert await world.found(ADMINISTRATOR, "anns") == ["d1", "d4"]
+    assert await world.fetched(BOB, "d1-0", "d4-0") == ["d4"]
+    assert await world.section(BOB, "d1") == await world.section(BOB, "d9")
+    assert (await world.search(BOB, "anns")).cache == pb.CACHE_OUTCOME_HIT
+    await lists.purge("local.d1")
+    await world.until_found(BOB, ["d1", "d4"], "anns")
