@@ -13,19 +13,25 @@ from typing import Any
 
 from cli.client.gateway import Gateway
 from cli.errors import CliError
+from evals.agents.answers import Grade, grade, load_known
 from evals.agents.asking import EFFORTS, QA, Asked, Outcome, ask
 from evals.agents.figures import AgentFigures, beside, figures
+from evals.agents.orders import measure_safety
+from evals.agents.verdict import read_bounds, render_answers, verdict
 from evals.errors import EvaluationError
 from evals.files import write_files
 from evals.indexing import index
 from evals.loading import OWN_COLLECTION, load_collection, sample_queries
 from evals.models import TestCollection
-from evals.system import running_system
+from evals.system import RunningSystem, running_system
 from evals.tables import Table
 
 UNDER_THRESHOLD, FAILED = 1, 2
 _THRESHOLDS = Path(__file__).parent / "thresholds.json"
 _QUESTIONS = Path(__file__).parents[1] / "data" / "agents" / "efforts.jsonl"
+_TELEGRAM = _QUESTIONS.parent / "telegram"
+_INJECTIONS = Path("../shared/data/sec_prompt_injection")
+_TELEGRAM_COLLECTION = "eval-telegram"
 _SIMPLE = "low"
 _COLUMNS = (
     "served", "all passages", "recall", "nDCG@8", "refused", "searches", "most", "p50, s", "p95, s", "× qa",
@@ -38,17 +44,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """The exit code: 0, 1 when a threshold is not reached, 2 when it could not be measured."""
     options = _parse(arguments)
     try:
-        collections = [load_collection(path) for path in options.collection or [OWN_COLLECTION]]
-        if options.queries:
-            collections = [sample_queries(each, options.queries) for each in collections]
+        collections = [] if options.no_collections else _collections(options)
+        missed = [] if options.no_orders else measure_safety(options.injections)
         if url := os.environ.get("GROUNDWORK_URL"):
-            return asyncio.run(_measured(url, collections, options))
-        os.environ.setdefault("GROUNDWORK_MODELS_DIR", ".models")
-        with running_system(options.data_dir, _model_settings()) as system:
-            return asyncio.run(_measured(system.url, collections, options))
+            missed += asyncio.run(_measured(url, collections, options, None))
+        else:
+            os.environ.setdefault("GROUNDWORK_MODELS_DIR", ".models")
+            with running_system(options.data_dir, _model_settings()) as system:
+                missed += asyncio.run(_measured(system.url, collections, options, system))
     except (EvaluationError, CliError) as error:
         sys.stderr.write(f"{error}\n")
         return FAILED
+    for sentence in missed:
+        sys.stderr.write(f"FAILED: {sentence}\n")
+    if options.mechanics:
+        return 0
+    sys.stdout.write(f"\n{'No-go' if missed else 'Go'}: {len(missed)} bounds are missed.\n")
+    return UNDER_THRESHOLD if missed else 0
+
+
+def _collections(options: argparse.Namespace) -> list[TestCollection]:
+    found = [load_collection(path) for path in options.collection or [OWN_COLLECTION]]
+    return [sample_queries(each, options.queries) for each in found] if options.queries else found
 
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -65,6 +82,15 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--served", nargs="+", default=[QA, "low", "medium", "high"], choices=[QA, *EFFORTS])
     parser.add_argument("--data-dir", type=Path, help="keep the started system's data here")
     parser.add_argument("--thresholds", type=Path, default=_THRESHOLDS, help="default %(default)s")
+    parser.add_argument("--no-answers", action="store_true", help="leave out the questions with known answers")
+    parser.add_argument("--no-orders", action="store_true", help="leave out injected orders")
+    parser.add_argument("--no-collections", action="store_true", help="leave out the collections with known passages")
+    parser.add_argument(
+        "--injections", type=Path, default=_INJECTIONS, help="folder of injected orders (default %(default)s)"
+    )
+    parser.add_argument(
+        "--mechanics", action="store_true", help="show all figures and fail by none, as of a tiny model"
+    )
     parser.add_argument("--no-efforts", action="store_true", help="leave out the written questions about effort")
     parser.add_argument("--indexed", action="store_true", help="the collections are in the system already")
     parser.add_argument("--misses", action="store_true", help="list the questions that lack a known passage")
@@ -77,7 +103,10 @@ def _model_settings() -> dict[str, str]:
     return {f"GROUNDWORK_LLM_{name}": value for name, value in given.items() if value}
 
 
-async def _measured(url: str, collections: Sequence[TestCollection], options: argparse.Namespace) -> int:
+async def _measured(
+    url: str, collections: Sequence[TestCollection], options: argparse.Namespace, system: RunningSystem | None
+) -> list[str]:
+    """A sentence for each bound that is missed."""
     thresholds: Mapping[str, Any] = json.loads(options.thresholds.read_text("utf-8"))
     missed: list[str] = []
     async with Gateway.open(url) as gateway:
@@ -92,11 +121,44 @@ async def _measured(url: str, collections: Sequence[TestCollection], options: ar
                 by_served = {name: beside(by_served[QA], each) for name, each in by_served.items()}
             sys.stdout.write(render(collection, by_served))
             missed += _misses(thresholds.get(collection.name, {}), collection.name, by_served)
+        if not options.no_answers:
+            missed += await _answers(gateway, options, system)
         if not options.no_efforts:
-            missed += await _efforts(gateway, collection_id, thresholds.get("efforts", {}))
-    for sentence in missed:
-        sys.stderr.write(f"FAILED: {sentence}\n")
-    return UNDER_THRESHOLD if missed else 0
+            missed += await _efforts(gateway, _TELEGRAM_COLLECTION, thresholds.get("efforts", {}))
+    return missed
+
+
+async def _answers(gateway: Gateway, options: argparse.Namespace, system: RunningSystem | None) -> list[str]:
+    """The questions with known answers, served in each way; why the agent is not to be used, if so."""
+    questions = load_known(_TELEGRAM / "questions.jsonl")
+    if options.queries and options.queries < len(questions):
+        questions = questions[:: -(-len(questions) // options.queries)]
+    if not options.indexed:
+        await index(gateway, _TELEGRAM_COLLECTION, {"telegram.json": (_TELEGRAM / "result.json")})
+    by_served: dict[str, list[Grade]] = {}
+    memory: dict[str, int] = {}
+    for served in options.served:
+        by_served[served] = [
+            grade(each, await ask(gateway, Asked(each.text, _TELEGRAM_COLLECTION, served))) for each in questions
+        ]
+        if system is not None:
+            memory[served] = sum(process.memory_info().rss for _, process in system.processes())
+    sys.stdout.write(
+        f"## Known answers: {len(questions)} questions on a Telegram export\n\n{render_answers(by_served)}\n"
+    )
+    if QA not in by_served:
+        return []
+    bounds = read_bounds(options.thresholds)
+    growth = {each: memory[each] / memory[QA] - 1 for each in memory if QA in memory}
+    if growth:
+        told = ", ".join(f"{name} {share:+.1%}" for name, share in growth.items() if name != QA)
+        sys.stdout.write(f"Memory of all processes after the questions, against {QA}: {told}\n\n")
+    return [
+        sentence
+        for served, grades in by_served.items()
+        if served != QA
+        for sentence in verdict(served, grades, by_served[QA], growth.get(served), bounds)
+    ]
 
 
 def _collection_id(collection: TestCollection) -> str:

@@ -1,6 +1,7 @@
 """One question through the public API, by `qa` or by `agent` with an effort; what its events tell."""
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cli.client.asking import ask as follow
@@ -48,6 +49,13 @@ class Outcome:
     citation_recall: float | None
     citation_coverage: float | None
     """None where nothing was checked, as of a refusal."""
+    messages: tuple[str, ...] = ()
+    """`channel/id` of the messages in the evidence."""
+    cited_messages: tuple[str, ...] = ()
+    says_conflict: bool = False
+    cost_usd: float = 0.0
+    calls_ok: tuple[bool, ...] = ()
+    """Of each call of a tool whether it ended well, within its time."""
 
 
 async def ask(gateway: Gateway, asked: Asked) -> Outcome:
@@ -83,4 +91,15 @@ async def ask(gateway: Gateway, asked: Asked) -> Outcome:
         checked.get("citation_precision"),
         checked.get("citation_recall"),
         checked.get("citation_coverage"),
+        _messages(evidence),
+        _messages(result["citations"]),
+        bool(result["conflicts"]) or result["ending"] == "conflict",
+        usage.get("cost_usd") or 0.0,
+        tuple(bool(each["ok"]) for each in run.calls.values()),
     )
+
+
+def _messages(passages: Sequence[Json]) -> tuple[str, ...]:
+    """Those of the passages that are messages of a chat."""
+    origins = [each.get("origin") or {} for each in passages]
+    return tuple(f"{each['channel']}/{each['message_id']}" for each in origins if each.get("message_id"))
