@@ -36,7 +36,7 @@ CASES = [
     Case(
         "the same with the number of a message", ("A fact【1:0†source】, and【7:3†lease.pdf】.",), "A fact[1], and.", 1
     ),
-    Case("a word and a colon", ("A fact [citation:1] [Source: 2].",), "A fact [1][2]."),
+    Case("a word and a colon", ("A fact [citation:1] [Source: 2].",), "A fact [1] [2]."),
     Case(
         "times and numbers of issues stay", ("At [12:30] of [#1] and [note: 1].",), "At [12:30] of [#1] and [note: 1]."
     ),
