@@ -26,6 +26,8 @@ SIGNERS: Mapping[str, tuple[str, ...]] = {
         "memory/RenameThread",
         "memory/SearchMemory",
         "orchestrator/*",
+        "reranker/Embed",
+        "reranker/GetModelInfo",
         "retriever/ChangeCollectionModel",
         "retriever/DropCollectionModel",
         "retriever/EvaluateCollectionModel",

@@ -24,7 +24,9 @@ DEFAULT_ID = "default"
 """Of the collection that everybody has without making it; see `own_id`."""
 NOTES_ID = "notes"
 """Of the collection that agents keep notes in, likewise."""
-_OWN_ID = re.compile(rf"(?:{DEFAULT_ID}|{NOTES_ID})-([0-9a-f]{{8}})")
+FILES_ID = "files"
+"""Of the collection that keeps files which clients of OpenAI's API upload, likewise."""
+_OWN_ID = re.compile(rf"(?:{DEFAULT_ID}|{NOTES_ID}|{FILES_ID})-([0-9a-f]{{8}})")
 _LONGEST_NAME = 55
 """With "-" and the mark of a subject an id has 64 characters."""
 
@@ -185,7 +187,7 @@ def is_own_default(collection_id: str, caller: Principal, local: Principal) -> b
 
 def is_reserved(collection_id: str, caller: Principal, local: Principal) -> bool:
     """Whether nobody but another subject may have a collection of this id."""
-    if collection_id in (DEFAULT_ID, NOTES_ID):
+    if collection_id in (DEFAULT_ID, NOTES_ID, FILES_ID):
         return own_id(collection_id, caller, local) != collection_id
     marked = _OWN_ID.fullmatch(collection_id)
     return marked is not None and marked[1] != _mark(caller.subject)
@@ -193,7 +195,7 @@ def is_reserved(collection_id: str, caller: Principal, local: Principal) -> bool
 
 def is_implicit(collection_id: str) -> bool:
     """Whether a collection of this id is there without a record."""
-    return collection_id in (DEFAULT_ID, NOTES_ID) or _OWN_ID.fullmatch(collection_id) is not None
+    return collection_id in (DEFAULT_ID, NOTES_ID, FILES_ID) or _OWN_ID.fullmatch(collection_id) is not None
 
 
 def _mark(subject: str) -> str:

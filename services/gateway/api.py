@@ -20,7 +20,11 @@ from services.gateway.access.scopes import show_scopes
 from services.gateway.backends import Backends
 from services.gateway.edge import Edge
 from services.gateway.mcp.door import McpDoor
+from services.gateway.openai import embeddings as openai_embeddings
+from services.gateway.openai import files as openai_files
 from services.gateway.openai import routes as openai
+from services.gateway.openai import store_files as openai_store_files
+from services.gateway.openai import vector_stores as openai_vector_stores
 from services.gateway.routes import (
     agents,
     approvals,
@@ -118,6 +122,10 @@ def create_api(backends: Backends, api_keys: Keys | None = None) -> FastAPI:
         questions,
         chat,
         openai,
+        openai_embeddings,
+        openai_files,
+        openai_vector_stores,
+        openai_store_files,
         tools,
         tool_servers,
         agents,

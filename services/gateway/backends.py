@@ -11,6 +11,7 @@ from google.protobuf.descriptor import ServiceDescriptor
 from groundwork.ingest.v1 import ingest_pb2, ingest_pb2_grpc
 from groundwork.memory.v1 import memory_pb2, memory_pb2_grpc
 from groundwork.orchestrator.v1 import orchestrator_pb2, orchestrator_pb2_grpc
+from groundwork.reranker.v1 import reranker_pb2, reranker_pb2_grpc
 from groundwork.retriever.v1 import retriever_pb2, retriever_pb2_grpc
 from groundwork.store.v1 import store_pb2_grpc
 from groundwork.tools.v1 import tools_pb2, tools_pb2_grpc
@@ -38,6 +39,7 @@ class Backends:
     memory: memory_pb2_grpc.MemoryServiceStub
     orchestrator: orchestrator_pb2_grpc.OrchestratorServiceStub
     tools: tools_pb2_grpc.ToolsServiceStub
+    reranker: reranker_pb2_grpc.RerankerServiceStub
     run_log: RunLog
     documents: DocumentFeeds
     probes: Mapping[str, HealthProbe]
@@ -73,8 +75,9 @@ async def open_backends(
     memory = await channel(settings.memory_address, memory_pb2.DESCRIPTOR.services_by_name.values())
     orchestrator = await channel(settings.orchestrator_address, orchestrator_pb2.DESCRIPTOR.services_by_name.values())
     tools = await channel(settings.tools_address, tools_pb2.DESCRIPTOR.services_by_name.values())
+    reranker = await channel(settings.reranker_address, reranker_pb2.DESCRIPTOR.services_by_name.values())
     health_channels = {
-        "reranker": await channel(settings.reranker_address),
+        "reranker": reranker,
         "retriever": retriever,
         "ingest": ingest,
         "ingest-worker": await channel(settings.ingest_worker_address),
@@ -94,6 +97,7 @@ async def open_backends(
         memory=memory_pb2_grpc.MemoryServiceStub(memory),
         orchestrator=orchestrator_stub,
         tools=tools_pb2_grpc.ToolsServiceStub(tools),
+        reranker=reranker_pb2_grpc.RerankerServiceStub(reranker),
         run_log=OrchestratorRunLog(
             orchestrator_stub, timeout_s=settings.stream_timeout_s, start_timeout_s=settings.rpc_timeout_s
         ),

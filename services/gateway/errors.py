@@ -36,6 +36,12 @@ class ModelNotOffered(NotFound):
     reason = "MODEL_NOT_OFFERED"
 
 
+class FileNotInStore(NotFound):
+    """A vector store has no such file, or no such batch of files."""
+
+    reason = "FILE_NOT_IN_STORE"
+
+
 class RunUnanswered(FailedPrecondition):
     """The run has no answer that a report could be made of: it has not ended, failed, or was forgotten."""
 

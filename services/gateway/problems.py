@@ -2,6 +2,7 @@
 
 import http
 import math
+from collections.abc import Mapping
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -134,7 +135,7 @@ def validation_error(error: RequestValidationError) -> GroundworkError:
 
 def _wrong_fields(error: RequestValidationError) -> list[Json]:
     return [
-        {"field": _field(item["loc"]), "message": expectation(item), "type": item["type"]}
+        {"field": field_of(item), "message": expectation(item), "type": item["type"]}
         for item in error.errors()[:_MOST_FIELDS_TOLD]
     ]
 
@@ -176,8 +177,10 @@ def _translated(request: Request, error: HTTPException) -> GroundworkError:
             return unknown_error(current_trace_id())
 
 
-def _field(location: tuple[Any, ...]) -> str:
-    """("body", "filters", "metadata") → "filters.metadata"; a path or query parameter keeps its name only."""
+def field_of(item: Mapping[str, Any]) -> str:
+    """Where an item of a validation error is: ("body", "filters", "metadata") → "filters.metadata". A path or query parameter keeps
+    its name only."""
+    location = item["loc"]
     parts = [str(part) for part in location[1:]] or [str(part) for part in location]
     return ".".join(parts)
 

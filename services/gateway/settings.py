@@ -139,7 +139,7 @@ class GatewaySettings(MessageStoreSettings, LocalUserSettings, SigningServiceSet
     """Address of the retriever."""
 
     reranker_address: str = "127.0.0.1:7001"
-    """Address of the model server; asked by /readyz only."""
+    """Address of the model server; asked for embeddings, and by /readyz."""
 
     orchestrator_address: str = "127.0.0.1:7005"
     """Address of the orchestrator."""

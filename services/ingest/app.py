@@ -39,6 +39,7 @@ from services.ingest.adapters.store_condition import ConditionReport, StoreServi
 from services.ingest.collections.document_access import AccessDesk
 from services.ingest.documents.access import Access
 from services.ingest.documents.catalog import Catalog
+from services.ingest.documents.copying import Copying
 from services.ingest.documents.deletion import Deletion
 from services.ingest.documents.lanes import LaneChoice
 from services.ingest.documents.listing import Listing
@@ -136,6 +137,7 @@ async def run_api(settings: IngestSettings) -> None:
                 takes_unscanned=settings.scanner_away == "flag",
             ),
         )
+        listing = Listing(shared.documents, shared.collections, shared.files, shared.catalog, shared.access, spool)
         sources = await NatsSourceStore.open(shared.nats, metrics)
         folders = watched_folders(settings.watched_folders, settings.data_dir / "watched-folders.json")
         guard = EgressGuard(parse_networks(settings.egress_allowed_networks))
@@ -162,9 +164,8 @@ async def run_api(settings: IngestSettings) -> None:
             ingest_pb2_grpc.add_IngestServiceServicer_to_server,
             IngestServicer(
                 uploads=uploads,
-                listing=Listing(
-                    shared.documents, shared.collections, shared.files, shared.catalog, shared.access, spool
-                ),
+                copying=Copying(shared.documents, listing, shared.catalog, uploads),
+                listing=listing,
                 deletion=shared.deletion,
                 reviser=shared.reviser,
                 catalog=shared.catalog,

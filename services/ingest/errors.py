@@ -69,7 +69,7 @@ class BadAccess(InvalidArgument):
 
 
 class NameTaken(FailedPrecondition):
-    """The name that a source's file would have is another document's in the collection."""
+    """The name that a source's file or a kept file would have is another document's in the collection."""
 
     reason = "NAME_TAKEN"
 

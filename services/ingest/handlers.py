@@ -20,6 +20,7 @@ from services.ingest.adapters.encoding import (
     counts_message,
     dead_letter_message,
     decode_access,
+    document_counts,
     document_message,
 )
 from services.ingest.collections.document_access import AccessDesk
@@ -27,8 +28,9 @@ from services.ingest.collections.handlers import AccessMethods, CollectionMethod
 from services.ingest.documents import records
 from services.ingest.documents.access import Access
 from services.ingest.documents.catalog import Catalog
+from services.ingest.documents.copying import Copying
 from services.ingest.documents.deletion import Deletion
-from services.ingest.documents.listing import Listing
+from services.ingest.documents.listing import Listing, Page
 from services.ingest.documents.revising import Reviser
 from services.ingest.documents.upload import Upload, Uploads
 from services.ingest.errors import BadUpload, UploadCorrupt, UploadIncomplete
@@ -50,6 +52,7 @@ class IngestServicer(AccessMethods, CollectionMethods, SourceMethods, ingest_pb2
         self,
         *,
         uploads: Uploads,
+        copying: Copying,
         listing: Listing,
         deletion: Deletion,
         reviser: Reviser,
@@ -64,6 +67,7 @@ class IngestServicer(AccessMethods, CollectionMethods, SourceMethods, ingest_pb2
         self._sources = sources
         self._access = access
         self._uploads = uploads
+        self._copying = copying
         self._listing = listing
         self._deletion = deletion
         self._reviser = reviser
@@ -79,6 +83,7 @@ class IngestServicer(AccessMethods, CollectionMethods, SourceMethods, ingest_pb2
         if first is None or first.WhichOneof("part") != "header":
             raise BadUpload("an upload begins with its header; send name and collection before the bytes")
         header = first.header
+        late: dict[str, str] = {}
         upload = Upload(
             header.collection_id,
             header.name,
@@ -89,8 +94,10 @@ class IngestServicer(AccessMethods, CollectionMethods, SourceMethods, ingest_pb2
             header.encoding,
             LANE_BY_NUMBER.get(header.lane),
             access=decode_access(header.access, header.collection_id) if header.HasField("access") else None,
+            keep=header.keep,
+            late_metadata=late,
         )
-        document = await self._uploads.upload(current_principal(), upload, _bytes(requests))
+        document = await self._uploads.upload(current_principal(), upload, _bytes(requests, late))
         return ingest_pb2.UploadDocumentResponse(document=document_message(document))
 
     async def GetDocument(self, request: ingest_pb2.GetDocumentRequest, context: Any) -> ingest_pb2.GetDocumentResponse:
@@ -100,16 +107,29 @@ class IngestServicer(AccessMethods, CollectionMethods, SourceMethods, ingest_pb2
     async def ListDocuments(
         self, request: ingest_pb2.ListDocumentsRequest, context: Any
     ) -> ingest_pb2.ListDocumentsResponse:
-        found, token = await self._listing.page(
-            current_principal(),
+        page = Page(
             request.collection_id,
             {STATUS_BY_NUMBER[number] for number in request.statuses if number in STATUS_BY_NUMBER},
             request.page.page_size,
             request.page.page_token,
+            request.batch,
+            request.after_document_id,
+            request.oldest_first,
         )
+        found, token, counts = await self._listing.page(current_principal(), page)
         return ingest_pb2.ListDocumentsResponse(
-            documents=[document_message(document) for document in found], next_page_token=token
+            documents=[document_message(document) for document in found],
+            next_page_token=token,
+            counts=document_counts(counts),
         )
+
+    async def CopyDocument(
+        self, request: ingest_pb2.CopyDocumentRequest, context: Any
+    ) -> ingest_pb2.CopyDocumentResponse:
+        copy = await self._copying.copy(
+            current_principal(), request.document_id, request.collection_id, request.metadata, request.batch
+        )
+        return ingest_pb2.CopyDocumentResponse(document=document_message(copy))
 
     async def DeleteDocument(
         self, request: ingest_pb2.DeleteDocumentRequest, context: Any
@@ -189,8 +209,11 @@ class IngestServicer(AccessMethods, CollectionMethods, SourceMethods, ingest_pb2
         )
 
 
-async def _bytes(requests: AsyncIterator[ingest_pb2.UploadDocumentRequest]) -> AsyncIterator[bytes]:
-    """The file's bytes. A cancelled call can look like one that has ended well, so only the end message ends a file."""
+async def _bytes(
+    requests: AsyncIterator[ingest_pb2.UploadDocumentRequest], late_metadata: dict[str, str]
+) -> AsyncIterator[bytes]:
+    """The file's bytes; then `late_metadata` has what its sender learnt behind them. A cancelled call can look like one
+    that has ended well, so only the end message ends a file."""
     size_bytes = 0
     async for request in requests:
         match request.WhichOneof("part"):
@@ -202,6 +225,7 @@ async def _bytes(requests: AsyncIterator[ingest_pb2.UploadDocumentRequest]) -> A
                     raise UploadCorrupt(
                         f"{request.end.size_bytes} bytes were sent and {size_bytes} arrived; send the file again"
                     )
+                late_metadata.update(request.end.metadata)
                 return
             case _:
                 raise BadUpload("an upload has one header, at its beginning; what follows are bytes and the end")

@@ -4,7 +4,7 @@ that is the one that answers carry."""
 from collections.abc import Sequence
 
 from kit.access.principal import current_principal
-from kit.stores.collections import DEFAULT_ID, own_id
+from kit.stores.collections import DEFAULT_ID, FILES_ID, own_id
 from services.gateway.backends import Backends
 
 
@@ -18,3 +18,8 @@ def meant(services: Backends, collection_id: str) -> str:
 def all_meant(services: Backends, collection_ids: Sequence[str]) -> list[str]:
     """As `meant`, for several, each once."""
     return list(dict.fromkeys(meant(services, each) for each in collection_ids))
+
+
+def own_files(services: Backends) -> str:
+    """The id of the collection that keeps the files which the present caller uploads by OpenAI's API."""
+    return own_id(FILES_ID, current_principal(), services.settings.local_principal())

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 
 from kit.vocabulary.run_fold import RunFold
 from services.gateway.models import Json
+from services.gateway.openai.shapes import file_name
 
 _MARK = re.compile(r"\[(\d{1,4})\]")
 _TITLE_CHARACTERS = 200
@@ -38,14 +39,20 @@ def url_citations(text: str, run: RunFold) -> list[Json]:
     ]
 
 
-def file_citations(text: str, run: RunFold) -> list[Json]:
-    """Annotations of a response: one a mark, `index` where the mark stands in the text."""
+def cited_documents(run: RunFold) -> set[str]:
+    """The documents that a run's answer cites."""
+    return {each["document_id"] for each in (run.answer or {}).get("citations", ()) if each["document_id"]}
+
+
+def file_citations(text: str, run: RunFold, file_ids: Mapping[str, str]) -> list[Json]:
+    """Annotations of a response: one a mark, `index` where the mark stands in the text. `file_ids`: by what id clients know the
+    file of a document; a document that is missing there is known by its own."""
     return [
         {
             "type": "file_citation",
             "index": start,
-            "file_id": citation["document_id"] or "",
-            "filename": citation["document_name"],
+            "file_id": file_ids.get(citation["document_id"] or "", citation["document_id"] or ""),
+            "filename": file_name(citation["document_name"]),
             "groundwork": {**_grounds(citation, start, run), "url": _address(citation)},
         }
         for start, _, citation in _marks(text, run)

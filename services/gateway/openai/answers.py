@@ -6,19 +6,25 @@ mark, the last piece says so in `groundwork.text`; its annotations are those of 
 
 import json
 import time
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 from kit.errors import GroundworkError
 from kit.vocabulary.run_fold import WAITING, RunFold
 from services.gateway.models import Json, RunEvent
-from services.gateway.openai.annotations import file_citations, url_citations
+from services.gateway.openai.annotations import cited_documents, file_citations, url_citations
 from services.gateway.openai.errors import error_body
 from services.gateway.streams.answers import answered
 
 _DONE = b"data: [DONE]\n\n"
+_NONE: Mapping[str, str] = MappingProxyType({})
 _WAITS = "This needs a decision before it goes on: see GET /v1/runs/{run_id}."
+
+
+NameFiles = Callable[[Iterable[str]], Awaitable[Mapping[str, str]]]
+"""By what ids clients know the files of documents."""
 
 
 @dataclass(frozen=True)
@@ -132,13 +138,15 @@ async def chat_chunks(
     yield End()
 
 
-def response(run: RunFold, model: str) -> Json:
+def response(run: RunFold, model: str, file_ids: Mapping[str, str]) -> Json:
     """The answer of a run as a response. Raises what it ended with instead of an answer."""
     text = _WAITS.format(run_id=run.run_id) if run.status == WAITING else answered(run)["answer"]
-    return _response(run, model, text, "completed")
+    return _response(run, model, text, "completed", file_ids)
 
 
-async def response_events(first: RunEvent, events: AsyncIterator[RunEvent], model: str) -> AsyncGenerator[Piece, None]:
+async def response_events(
+    first: RunEvent, events: AsyncIterator[RunEvent], model: str, name_files: NameFiles
+) -> AsyncGenerator[Piece, None]:
     """The answer of a run as the events of a response."""
     streamed = _Streamed()
     numbers = iter(range(1_000_000))
@@ -164,19 +172,20 @@ async def response_events(first: RunEvent, events: AsyncIterator[RunEvent], mode
         yield event("response.failed", response=failed)
         return
     text, run = streamed.sent, streamed.run
-    for number, annotation in enumerate(file_citations(text, run)):
+    file_ids = await name_files(cited_documents(run))
+    for number, annotation in enumerate(file_citations(text, run, file_ids)):
         yield event("response.output_text.annotation.added", **place, annotation_index=number, annotation=annotation)
     yield event("response.output_text.done", **place, text=text, logprobs=[])
-    yield event("response.content_part.done", **place, part=_part(run, text))
-    yield event("response.output_item.done", output_index=0, item=_message(run, text, "completed"))
-    yield event("response.completed", response=_response(run, model, text, "completed"))
+    yield event("response.content_part.done", **place, part=_part(run, text, file_ids))
+    yield event("response.output_item.done", output_index=0, item=_message(run, text, "completed", file_ids))
+    yield event("response.completed", response=_response(run, model, text, "completed", file_ids))
 
 
 def _completion(run_id: str, model: str, kind: str) -> Json:
     return {"id": f"chatcmpl-{run_id}", "object": kind, "created": int(time.time()), "model": model}
 
 
-def _response(run: RunFold, model: str, text: str, status: str) -> Json:
+def _response(run: RunFold, model: str, text: str, status: str, file_ids: Mapping[str, str] = _NONE) -> Json:
     return {
         "id": f"resp_{run.run_id}",
         "object": "response",
@@ -187,7 +196,7 @@ def _response(run: RunFold, model: str, text: str, status: str) -> Json:
         "instructions": None,
         "metadata": {},
         "model": model,
-        "output": [_message(run, text, status)],
+        "output": [_message(run, text, status, file_ids)],
         "parallel_tool_calls": False,
         "temperature": None,
         "top_p": None,
@@ -198,18 +207,18 @@ def _response(run: RunFold, model: str, text: str, status: str) -> Json:
     }
 
 
-def _message(run: RunFold, text: str, status: str) -> Json:
+def _message(run: RunFold, text: str, status: str, file_ids: Mapping[str, str] = _NONE) -> Json:
     return {
         "id": f"msg_{run.run_id}",
         "type": "message",
         "role": "assistant",
         "status": status,
-        "content": [_part(run, text)],
+        "content": [_part(run, text, file_ids)],
     }
 
 
-def _part(run: RunFold, text: str) -> Json:
-    return {"type": "output_text", "text": text, "annotations": file_citations(text, run), "logprobs": []}
+def _part(run: RunFold, text: str, file_ids: Mapping[str, str] = _NONE) -> Json:
+    return {"type": "output_text", "text": text, "annotations": file_citations(text, run, file_ids), "logprobs": []}
 
 
 def _known(run: RunFold, sent: str | None = None) -> Json:

@@ -10,7 +10,7 @@ from fastapi.routing import APIRoute
 
 from kit.errors import GroundworkError
 from services.gateway.models import Json
-from services.gateway.problems import detail, http_status, problem_response, validation_error
+from services.gateway.problems import detail, field_of, http_status, problem_response, validation_error
 
 _TYPES = {
     401: "authentication_error",
@@ -36,23 +36,30 @@ class OpenAiRoute(APIRoute):
                 request.state.refusal = error.reason
                 return error_response(error)
             except RequestValidationError as error:
-                return error_response(validation_error(error))
+                return error_response(validation_error(error), field_of(error.errors()[0]))
 
         return translated
 
 
-def error_body(error: GroundworkError) -> Json:
-    """The error as a body, or as a piece of a stream."""
+def error_body(error: GroundworkError, param: str = "") -> Json:
+    """The error as a body, or as a piece of a stream. `param`: which parameter is wrong, where the error does not say."""
     status = http_status(error)
     kind = _TYPES.get(status, "server_error" if status >= 500 else "invalid_request_error")
     code = _CODES.get(error.reason, error.reason.lower())
-    return {"error": {"message": detail(error), "type": kind, "param": error.metadata.get("field"), "code": code}}
+    return {
+        "error": {
+            "message": detail(error),
+            "type": kind,
+            "param": error.metadata.get("field") or param or None,
+            "code": code,
+        }
+    }
 
 
-def error_response(error: GroundworkError) -> JSONResponse:
+def error_response(error: GroundworkError, param: str = "") -> JSONResponse:
     """The whole answer, with the headers of any other error."""
     ours = problem_response(error)
-    response = JSONResponse(error_body(error), ours.status_code)
+    response = JSONResponse(error_body(error, param), ours.status_code)
     for name in ("cache-control", "retry-after", "www-authenticate"):
         if name in ours.headers:
             response.headers[name] = ours.headers[name]

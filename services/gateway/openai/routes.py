@@ -1,6 +1,7 @@
 """The routes in the shape of OpenAI's API: any client that takes a `base_url` gets answers with citations."""
 
 from collections.abc import AsyncIterator
+from functools import partial
 
 from fastapi import APIRouter
 from fastapi.responses import JSONResponse, Response
@@ -10,10 +11,13 @@ from services.gateway.access.own_default import all_meant
 from services.gateway.access.scopes import NEEDS_QUERY
 from services.gateway.backends import Backends, Services
 from services.gateway.models import RunEvent
+from services.gateway.openai.annotations import cited_documents
 from services.gateway.openai.answers import chat_chunks, chat_completion, response, response_events
 from services.gateway.openai.asking import asked_collections, run_request
 from services.gateway.openai.errors import OpenAiRoute
+from services.gateway.openai.replies import ignored_header
 from services.gateway.openai.requests import ChatCompletionRequest, OpenAiBody, ResponsesRequest
+from services.gateway.openai.store_calls import file_ids
 from services.gateway.schemas.fields import IdempotencyKey
 from services.gateway.schemas.problem import problems
 from services.gateway.streams.answers import fold_events
@@ -59,9 +63,11 @@ async def create_response(
     events = await _events(request.as_chat(), services, idempotency_key or "")
     if not request.stream:
         run = await fold_events(events)
-        return JSONResponse(response(run, request.model), headers=_headers(run.run_id, request))
+        known_as = await file_ids(services, cited_documents(run))
+        return JSONResponse(response(run, request.model, known_as), headers=_headers(run.run_id, request))
     first = await first_event(events)
-    return _stream(response_events(first, events, request.model), first.run_id, request, services)
+    pieces = response_events(first, events, request.model, partial(file_ids, services))
+    return _stream(pieces, first.run_id, request, services)
 
 
 async def _events(request: ChatCompletionRequest, services: Backends, idempotency_key: str) -> AsyncIterator[RunEvent]:
@@ -83,5 +89,4 @@ def _stream(pieces: AsyncIterator[Encoded], run_id: str, request: OpenAiBody, se
 
 def _headers(run_id: str, request: OpenAiBody) -> dict[str, str]:
     """Which run it is, and the members of the request that change nothing."""
-    ignored = ", ".join(name for name in request.ignored() if name.isascii() and name.isprintable())[:1000]
-    return {"X-Run-Id": run_id, **({"X-Groundwork-Ignored": ignored} if ignored else {})}
+    return {"X-Run-Id": run_id, **ignored_header(request.ignored())}

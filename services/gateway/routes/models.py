@@ -9,6 +9,7 @@ from services.gateway.access.scopes import NEEDS_OPERATOR, NEEDS_QUERY
 from services.gateway.backends import Backends, Services
 from services.gateway.encoding import encode
 from services.gateway.openai.asking import model_names
+from services.gateway.openai.embeddings import EMBEDDING
 from services.gateway.schemas.models import ModelChoice, Models, OfferedModel, OperationModels, OperationPath
 from services.gateway.schemas.problem import problems
 
@@ -23,7 +24,8 @@ async def get_models(services: Services) -> Models:
         services.orchestrator.GetModels(pb.GetModelsRequest(), timeout=timeout_s),
         services.orchestrator.ListAgents(pb.ListAgentsRequest(), timeout=timeout_s),
     )
-    offered = [OfferedModel(id=name) for name in model_names([each.name for each in agents.agents])]
+    names = [*model_names([each.name for each in agents.agents]), EMBEDDING]
+    offered = [OfferedModel(id=name) for name in names]
     return Models.model_validate({**encode(answer), "data": offered})
 
 

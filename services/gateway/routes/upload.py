@@ -1,8 +1,8 @@
 """The upload: from the client's socket to ingest's stream, piece by piece, at the pace of the slower of the two."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from typing import Any
+from collections.abc import AsyncIterator, Callable
+from typing import Any, TypeVar
 
 from fastapi import APIRouter, Request
 from groundwork.ingest.v1 import ingest_pb2 as pb
@@ -30,6 +30,8 @@ from services.gateway.serving.multipart import (
 )
 
 router = APIRouter(prefix="/v1", tags=["documents"])
+
+FormT = TypeVar("FormT", bound=MultipartForm)
 
 _LINGER_S = 10.0
 """After a refusal what the client still sends is read and thrown away for this long, so that it gets to read the answer
@@ -100,16 +102,36 @@ async def upload_document(
     collection_id: CollectionPath, request: Request, services: Services, idempotency_key: IdempotencyKey = None
 ) -> UploadedDocument:
     """Takes a file and answers once it is stored and its job queued. Follow it with GET /v1/documents/{id}/events."""
+
+    def header(form: MultipartForm) -> pb.UploadHeader:
+        return pb.UploadHeader(
+            collection_id=meant(services, collection_id),
+            name=form.file_name,
+            size_bytes=form.declared_size_bytes,
+            metadata=form.metadata,
+            idempotency_key=idempotency_key or "",
+            encoding=form.encoding,
+            lane=_LANES[form.lane],
+            access=None if form.access is None else pb.DocumentAccess(**form.access),
+        )
+
+    return UploadedDocument(document=document_body(await take_form(MultipartForm, request, services, header)))
+
+
+async def take_form(
+    form_type: type[FormT], request: Request, services: Backends, header: Callable[[FormT], pb.UploadHeader]
+) -> pb.Document:
+    """The document that a request's form makes. `header` is asked for once what stands before the file has been read."""
     body = _Body(request.stream())
     try:
-        form = MultipartForm(
+        form = form_type(
             body,
             request.headers.get("content-type", ""),
             content_length=_content_length(request),
             idle_timeout_s=services.settings.upload_idle_timeout_s,
         )
         await _open(form, services.settings.request_body_timeout_s)
-        return await _pass_on(form, meant(services, collection_id), services, idempotency_key or "")
+        return await _pass_on(form, header(form), services)
     except GroundworkError:
         await _linger(body)
         raise
@@ -139,21 +161,8 @@ class _Body:
             return await anext(self._chunks)
 
 
-async def _pass_on(
-    form: MultipartForm, collection_id: str, services: Backends, idempotency_key: str
-) -> UploadedDocument:
+async def _pass_on(form: MultipartForm, header: pb.UploadHeader, services: Backends) -> pb.Document:
     broken: list[Exception] = []
-
-    header = pb.UploadHeader(
-        collection_id=collection_id,
-        name=form.file_name,
-        size_bytes=form.declared_size_bytes,
-        metadata=form.metadata,
-        idempotency_key=idempotency_key,
-        encoding=form.encoding,
-        lane=_LANES[form.lane],
-        access=None if form.access is None else pb.DocumentAccess(**form.access),
-    )
 
     async def parts() -> AsyncIterator[pb.UploadDocumentRequest]:
         yield pb.UploadDocumentRequest(header=header)
@@ -164,7 +173,8 @@ async def _pass_on(
         except (GroundworkError, ClientDisconnect) as error:
             broken.append(error)  # without its end ingest refuses what has come
         else:
-            yield pb.UploadDocumentRequest(end=pb.UploadEnd(size_bytes=form.file_bytes))
+            end = pb.UploadEnd(size_bytes=form.file_bytes, metadata=form.late_metadata)
+            yield pb.UploadDocumentRequest(end=end)
 
     try:
         answer = await services.ingest.UploadDocument(
@@ -177,7 +187,7 @@ async def _pass_on(
         raise
     if broken:
         raise broken[0]
-    return UploadedDocument(document=document_body(answer.document))
+    return answer.document
 
 
 async def _linger(body: AsyncIterator[bytes]) -> None:

@@ -7,11 +7,11 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field, field_validator
 from services.gateway.schemas.fields import CollectionFilter, MemberName, RequestBody, Title
 from services.gateway.schemas.times import Moment
 
-DocumentStatus = Literal["queued", "processing", "ready", "failed", "deleted", "unknown"]
+DocumentStatus = Literal["queued", "processing", "ready", "failed", "deleted", "unknown", "kept"]
 Visibility = Literal["private", "tenant"]
 Role = Literal["viewer", "editor", "owner"]
 MemberKind = Literal["subject", "group"]
-ListedStatus = Literal["queued", "processing", "ready", "failed"]
+ListedStatus = Literal["queued", "processing", "ready", "failed", "kept"]
 
 
 class DocumentError(BaseModel):
@@ -90,7 +90,8 @@ class Document(BaseModel):
     sha256: str = Field(default="", description="Hex sha256 of the file.")
     status: DocumentStatus = Field(
         description="`ready` means searchable. A failed reindex stays `ready` on the old revision, with `error` set. `unknown`: "
-        "only a newer version of the service knows this state; seen during an upgrade."
+        "only a newer version of the service knows this state; seen during an upgrade. `kept`: stored by POST /v1/files, and not "
+        "read until it is added to a collection or reindexed."
     )
     stage: str = Field(
         default="", description="While processing: `parse`, `clean`, `chunk`, `embed`, `index` or `activate`."

@@ -112,6 +112,8 @@ MemberName = Annotated[str, _MEMBER]
 
 IndexedId = Annotated[str, _INDEXED_ID]
 
+DocumentId = Annotated[str, _DOCUMENT_ID]
+
 DocumentIds = Annotated[list[IndexedId], Field(max_length=1000, description="Only these; empty means all.")]
 
 ListedName = Annotated[str, _LISTED_NAME]
@@ -153,6 +155,8 @@ FactId = Annotated[str, _FACT_ID]
 
 CollectionPath = Annotated[str, _COLLECTION, Path(description="The collection's id.")]
 DocumentPath = Annotated[str, _DOCUMENT_ID, Path(description="The document's id.")]
+VectorStorePath = Annotated[str, _COLLECTION, Path(description="The vector store's id: that of a collection.")]
+FilePath = Annotated[str, _DOCUMENT_ID, Path(description="The file's id: that of a document.")]
 SourcePath = Annotated[str, _SOURCE_ID, Path(description="The source's id.")]
 ToolServerPath = Annotated[str, _TOOL_SERVER, Path(description="The server's name.")]
 ServerToolPath = Annotated[str, _SERVER_TOOL, Path(description="The tool's name at its server.")]
@@ -168,3 +172,5 @@ ChunkPath = Annotated[str, _INDEXED_ID, Path(description="The passage's id.")]
 OnlyCollection = Annotated[str, _COLLECTION_OR_EMPTY, Query(description="Only this collection; empty means all.")]
 PageSize = Annotated[int, Query(ge=1, le=1000, description="At most this many items."), DIGITS]
 PageToken = Annotated[str, Query(max_length=1024, description="`next_page_token` of the page before.")]
+After = Annotated[CollectionId | None, Query(description="The last item of the page before.")]
+AfterFile = Annotated[DocumentId | None, Query(description="The last item of the page before.")]

@@ -32,6 +32,7 @@ _MCP_PATH = "/mcp"
 """Its streams are opened by GET, and the protocol wants their origin checked too."""
 _FORM_PATH = "/oidc/backchannel-logout"
 _UPLOAD_PATH = ("v1", "collections", None, "documents")
+_FILES_PATH = ["v1", "files"]
 
 
 class Guard:
@@ -156,10 +157,12 @@ def _refuse_websocket(scope: Scope, headers: Headers) -> None:
 
 def _is_upload(scope: Scope) -> bool:
     parts = scope["path"].strip("/").split("/")
-    return (
-        scope["method"] == "POST"
-        and len(parts) == len(_UPLOAD_PATH)
-        and all(expected in (None, part) for part, expected in zip(parts, _UPLOAD_PATH, strict=True))
+    return scope["method"] == "POST" and (
+        parts == _FILES_PATH
+        or (
+            len(parts) == len(_UPLOAD_PATH)
+            and all(expected in (None, part) for part, expected in zip(parts, _UPLOAD_PATH, strict=True))
+        )
     )
 
 

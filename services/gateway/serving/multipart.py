@@ -68,6 +68,8 @@ class MultipartForm:
         """The file's size as the request tells it; 0 when unknown."""
         self.metadata: dict[str, str] = {}
         self.access: dict[str, list[str]] | None = None
+        self.late_metadata: dict[str, str] = {}
+        """What was found behind the file; complete once `pieces()` has ended."""
         self.encoding = ""
         """Of the file where it is text; empty where the sender does not say."""
         self.lane = ""
@@ -126,19 +128,23 @@ class MultipartForm:
             if header.field == FILE_FIELD:
                 self._open_file(header)
                 return
-            if header.field == METADATA_FIELD:
-                self.metadata = _metadata(await self._field())
-            elif header.field == ENCODING_FIELD:
-                self.encoding = (await self._field()).decode("latin-1").strip()[:_MAX_ENCODING_CHARS]
-            elif header.field == ACCESS_FIELD:
-                self.access = _access(await self._field())
-            elif header.field == LANE_FIELD:
-                self.lane = _lane(await self._field())
-            else:
-                raise BadForm(
-                    f"the form has an unknown field {header.field!r}; send {METADATA_FIELD!r}, {ENCODING_FIELD!r}, "
-                    f"{ACCESS_FIELD!r} and {LANE_FIELD!r} (optional), then {FILE_FIELD!r}"
-                )
+            await self._take_early(header.field)
+
+    async def _take_early(self, name: str) -> None:
+        """A part before the file. Raises BadForm."""
+        if name == METADATA_FIELD:
+            self.metadata = _metadata(await self._field())
+        elif name == ENCODING_FIELD:
+            self.encoding = (await self._field()).decode("latin-1").strip()[:_MAX_ENCODING_CHARS]
+        elif name == ACCESS_FIELD:
+            self.access = _access(await self._field())
+        elif name == LANE_FIELD:
+            self.lane = _lane(await self._field())
+        else:
+            raise BadForm(
+                f"the form has an unknown field {name!r}; send {METADATA_FIELD!r}, {ENCODING_FIELD!r}, "
+                f"{ACCESS_FIELD!r} and {LANE_FIELD!r} (optional), then {FILE_FIELD!r}"
+            )
 
     async def pieces(self) -> AsyncIterator[bytes]:
         """The file's bytes. Ends only once the whole form has been read and was well-formed; raises before that otherwise."""
@@ -151,11 +157,14 @@ class MultipartForm:
                 del held[:PIECE_BYTES]
         if held:
             yield bytes(held)
-        if (extra := await self._next()) is not None:
-            name = extra.field if isinstance(extra, _Header) else "?"
-            raise BadForm(
-                f"the form goes on with {name!r} after the file; send one file a request, and {METADATA_FIELD!r} before it"
-            )
+        while (extra := await self._next()) is not None:
+            await self._take_late(extra.field if isinstance(extra, _Header) else "?")
+
+    async def _take_late(self, name: str) -> None:
+        """A part behind the file. Raises BadForm."""
+        raise BadForm(
+            f"the form goes on with {name!r} after the file; send one file a request, and {METADATA_FIELD!r} before it"
+        )
 
     def check_size(self) -> None:
         """Raises BadForm when the form was read to its end and its file was not as long as the request had told."""

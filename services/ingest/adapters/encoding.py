@@ -9,6 +9,7 @@ from kit.access.principal import Principal
 from kit.stores.collections import Member, MemberKind, Role, Visibility, role_of
 from kit.stores.document_access import DocumentAccess
 from services.ingest.documents.access import access_list
+from services.ingest.documents.listing import DocumentCounts
 from services.ingest.documents.models import Collection, DeadLetter, Document, Lane, Report, Status
 from services.ingest.work.models import JobCounts, RequeueOutcome
 
@@ -19,6 +20,7 @@ _STATUS = {
     Status.FAILED: ingest_pb2.DOCUMENT_STATUS_FAILED,
     Status.DELETED: ingest_pb2.DOCUMENT_STATUS_DELETED,
     Status.UNKNOWN: ingest_pb2.DOCUMENT_STATUS_UNKNOWN,
+    Status.KEPT: ingest_pb2.DOCUMENT_STATUS_KEPT,
 }
 OUTCOME = {
     RequeueOutcome.REQUEUED: ingest_pb2.REQUEUE_OUTCOME_REQUEUED,
@@ -73,6 +75,9 @@ def document_message(document: Document) -> ingest_pb2.Document:
         source=ingest_pb2.DocumentSource(source_id=document.origin.source_id, path=document.origin.key)
         if document.origin
         else None,
+        copy_of=document.copy_of,
+        copies=document.copies,
+        batch=document.batch,
     )
 
 
@@ -132,7 +137,20 @@ def counts_message(counts: JobCounts) -> ingest_pb2.GetJobCountsResponse:
     )
 
 
-def collection_message(collection: Collection, caller: Principal) -> ingest_pb2.Collection:
+def document_counts(counts: DocumentCounts) -> ingest_pb2.DocumentCounts:
+    """How many documents there are."""
+    return ingest_pb2.DocumentCounts(
+        on_their_way=counts.on_their_way,
+        ready=counts.ready,
+        failed=counts.failed,
+        total=counts.total,
+        size_bytes=counts.size_bytes,
+    )
+
+
+def collection_message(
+    collection: Collection, caller: Principal, counts: DocumentCounts | None = None
+) -> ingest_pb2.Collection:
     """A collection as the caller sees it; the one that was never made has no date."""
     role = role_of(caller, collection.collection_id, collection)
     return ingest_pb2.Collection(
@@ -142,6 +160,7 @@ def collection_message(collection: Collection, caller: Principal) -> ingest_pb2.
         owner=collection.owner,
         visibility=_visibility(collection),
         role=_ROLE[role] if role else ingest_pb2.COLLECTION_ROLE_UNSPECIFIED,
+        counts=document_counts(counts) if counts else None,
     )
 
 

@@ -2,11 +2,12 @@
 
 import json
 import secrets
+from collections.abc import Mapping
 from typing import Any
 
 from groundwork.ingest.v1 import ingest_pb2
 
-from kit.access.principal import current_principal
+from kit.access.principal import Principal, current_principal
 from kit.stores.collections import Visibility
 from kit.stores.idempotency import Attempt
 from services.ingest.adapters.encoding import (
@@ -20,6 +21,7 @@ from services.ingest.adapters.encoding import (
 )
 from services.ingest.collections.document_access import AccessDesk
 from services.ingest.documents.catalog import Catalog
+from services.ingest.documents.listing import DocumentCounts, Listing
 from services.ingest.documents.models import Collection
 from services.ingest.ports import Keys
 
@@ -48,6 +50,7 @@ class CollectionMethods:
     """Methods of the servicer. The tenant is the principal's."""
 
     _catalog: Catalog
+    _listing: Listing
     _keys: Keys
 
     async def CreateCollection(
@@ -85,14 +88,16 @@ class CollectionMethods:
     ) -> ingest_pb2.GetCollectionResponse:
         caller = current_principal()
         found = await self._catalog.get(caller, request.collection_id)
-        return ingest_pb2.GetCollectionResponse(collection=collection_message(found, caller))
+        counts = await self._listing.counts(caller) if request.with_counts else None
+        return ingest_pb2.GetCollectionResponse(collection=_counted(found, caller, counts))
 
     async def ListCollections(
         self, request: ingest_pb2.ListCollectionsRequest, context: Any
     ) -> ingest_pb2.ListCollectionsResponse:
         caller = current_principal()
         found = await self._catalog.all_of(caller)
-        return ingest_pb2.ListCollectionsResponse(collections=[collection_message(each, caller) for each in found])
+        counts = await self._listing.counts(caller) if request.with_counts else None
+        return ingest_pb2.ListCollectionsResponse(collections=[_counted(each, caller, counts) for each in found])
 
     async def UpdateCollection(
         self, request: ingest_pb2.UpdateCollectionRequest, context: Any
@@ -127,6 +132,14 @@ class CollectionMethods:
     ) -> ingest_pb2.DeleteCollectionResponse:
         cleared = await self._catalog.delete(current_principal(), request.collection_id)
         return ingest_pb2.DeleteCollectionResponse(cleared=cleared)
+
+
+def _counted(
+    collection: Collection, caller: Principal, counts: Mapping[str, DocumentCounts] | None
+) -> ingest_pb2.Collection:
+    """A collection, with its documents counted where they were."""
+    own = None if counts is None else counts.get(collection.collection_id, DocumentCounts())
+    return collection_message(collection, caller, own)
 
 
 def _free_mark() -> str:

@@ -33,6 +33,7 @@ class Move(StrEnum):
     """What can happen to a document."""
 
     CREATE = "create"
+    KEEP = "keep"
     VOID = "void"
     REVISE = "revise"
     BEGIN = "begin"
@@ -61,6 +62,7 @@ def _arrow(origins: set[Status | None], targets: set[Status | None], made_by: st
 
 _ON_ITS_WAY: set[Status | None] = {Status.QUEUED, Status.PROCESSING}
 _ALIVE: set[Status | None] = {*_ON_ITS_WAY, Status.READY, Status.FAILED}
+_STORED: set[Status | None] = {*_ALIVE, Status.KEPT}
 
 LIFE: Mapping[Move, Arrow] = {
     Move.CREATE: _arrow(
@@ -68,6 +70,12 @@ LIFE: Mapping[Move, Arrow] = {
         {Status.QUEUED},
         "upload, sync of a source",
         "the file is stored under its lease, and the name was claimed for this fresh id",
+    ),
+    Move.KEEP: _arrow(
+        {None},
+        {Status.KEPT},
+        "upload of a file that is not to be read yet",
+        "as create; there is no revision and no job",
     ),
     Move.VOID: _arrow(
         {None},
@@ -77,10 +85,10 @@ LIFE: Mapping[Move, Arrow] = {
         "wants to create its record, and takes a fresh id",
     ),
     Move.REVISE: _arrow(
-        _ALIVE,
+        _STORED,
         {Status.QUEUED},
         "upload, sync of a source, reindex, dead letter queued again, reconciler, worker whose revision the index refuses",
-        "the new revision's number is above every earlier one",
+        "the new revision's number is above every earlier one. A file that was kept is read from then on",
     ),
     Move.BEGIN: _arrow(
         _ON_ITS_WAY, {Status.PROCESSING}, "worker", "the document's lease; the job's revision is the pending one"
@@ -97,7 +105,7 @@ LIFE: Mapping[Move, Arrow] = {
         "as begin. READY, with the error told, where an earlier revision is still searchable",
     ),
     Move.DELETE: _arrow(
-        {*_ALIVE, Status.UNKNOWN},
+        {*_STORED, Status.UNKNOWN},
         {Status.DELETED},
         "deletion, emptying of a collection, sync of a source, upload whose collection was deleted meanwhile",
         "nothing: whatever is under way finds the tombstone and ends",
@@ -124,6 +132,8 @@ def create(
     *,
     not_scanned: bool = False,
     origin: Origin | None = None,
+    copy_of: str = "",
+    batch: str = "",
 ) -> Document:
     """A new document with its first revision to be made."""
     return Document(
@@ -140,7 +150,14 @@ def create(
         pending=Revision(revision_id, 1, content, lane),
         not_scanned=not_scanned,
         origin=origin,
+        copy_of=copy_of,
+        batch=batch,
     )
+
+
+def keep(created: Document) -> Document:
+    """A document whose file is stored and not read, in the place of `created`."""
+    return replace(created, status=Status.KEPT, revision_count=0, pending=None)
 
 
 def void(created: Document) -> Document:
@@ -190,6 +207,16 @@ def note_origin(document: Document, origin: Origin) -> Document:
 def note_access(document: Document, now: datetime) -> Document:
     """The same document after its access list has changed: who follows documents looks at it again."""
     return replace(document, updated_at=now)
+
+
+def note_copy(document: Document, collection_id: str, copy_id: str) -> Document:
+    """The document's file was copied into a collection. This is no move."""
+    return replace(document, copies={**document.copies, collection_id: copy_id})
+
+
+def note_batch(document: Document, batch: str) -> Document:
+    """The document was copied once more, under another word. This is no move."""
+    return replace(document, batch=batch)
 
 
 def begin(document: Document, now: datetime, report: Report, tries: Tries) -> Document:

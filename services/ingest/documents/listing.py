@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Collection
 from contextlib import aclosing, asynccontextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -13,10 +13,46 @@ from services.ingest.documents.access import Access, no_document
 from services.ingest.documents.catalog import Catalog
 from services.ingest.documents.models import Document, Status
 from services.ingest.documents.paging import age, decode_token, encode_token, page_length
+from services.ingest.errors import BadPageToken
 from services.ingest.ports import CollectionStore, DocumentStore, FileStore
 from services.ingest.spool import Spool
 
 ItemT = TypeVar("ItemT")
+
+
+@dataclass(frozen=True)
+class DocumentCounts:
+    """Documents by state, and the size of their files."""
+
+    on_their_way: int = 0
+    ready: int = 0
+    failed: int = 0
+    total: int = 0
+    size_bytes: int = 0
+
+    def with_one(self, document: Document) -> "DocumentCounts":
+        """These and one more."""
+        return DocumentCounts(
+            self.on_their_way + (document.status in (Status.QUEUED, Status.PROCESSING)),
+            self.ready + (document.status is Status.READY),
+            self.failed + (document.status is Status.FAILED),
+            self.total + 1,
+            self.size_bytes + document.content.size_bytes,
+        )
+
+
+@dataclass(frozen=True)
+class Page:
+    """Which documents of a collection are wanted."""
+
+    collection_id: str
+    statuses: Collection[Status] = ()
+    page_size: int = 0
+    page_token: str = ""
+    batch: str = ""
+    after_document_id: str = ""
+    """Instead of a token."""
+    oldest_first: bool = False
 
 
 class Listing:
@@ -47,25 +83,45 @@ class Listing:
         await self._access.check_read(caller, stored.document)
         return stored.document
 
-    async def page(
-        self, caller: Principal, collection_id: str, statuses: Collection[Status], page_size: int, page_token: str
-    ) -> tuple[list[Document], str]:
-        """Documents of a collection, newest first, and the token of the next page. Raises CollectionNotFound, BadPageToken."""
-        await self._catalog.get(caller, collection_id)
-        after = decode_token(page_token) if page_token else None
-        found = [
-            stored.document
-            async for stored in self._documents.all_of(caller.tenant_id)
-            if stored.document.collection_id == collection_id
-            and stored.document.status is not Status.DELETED
-            and (not statuses or stored.document.status in statuses)
-            and await self._access.sees(caller, collection_id, stored.document.document_id)
-        ]
-        found.sort(key=_age, reverse=True)
+    async def page(self, caller: Principal, wanted: Page) -> tuple[list[Document], str, DocumentCounts]:
+        """Documents of a collection in the order of their age, the token of the next page, and how many there are. Raises
+        CollectionNotFound, BadPageToken."""
+        await self._catalog.get(caller, wanted.collection_id)
+        after = decode_token(wanted.page_token) if wanted.page_token else None
+        found, counts = [], DocumentCounts()
+        async for stored in self._documents.all_of(caller.tenant_id):
+            document = stored.document
+            if document.collection_id != wanted.collection_id or document.status is Status.DELETED:
+                continue
+            if wanted.batch and document.batch != wanted.batch:
+                continue
+            if not await self._access.sees(caller, wanted.collection_id, document.document_id):
+                continue
+            counts = counts.with_one(document)
+            if document.document_id == wanted.after_document_id:
+                after = _age(document)
+            if not wanted.statuses or document.status in wanted.statuses:
+                found.append(document)
+        if wanted.after_document_id and after is None:
+            raise BadPageToken(
+                f"the collection has no document {wanted.after_document_id} to go on after; start again without it"
+            )
+        found.sort(key=_age, reverse=not wanted.oldest_first)
         if after is not None:
-            found = [document for document in found if _age(document) < after]
-        size = page_length(page_size)
-        return found[:size], encode_token(_age(found[size - 1])) if len(found) > size else ""
+            found = [each for each in found if (_age(each) > after if wanted.oldest_first else _age(each) < after)]
+        size = page_length(wanted.page_size)
+        return found[:size], encode_token(_age(found[size - 1])) if len(found) > size else "", counts
+
+    async def counts(self, caller: Principal) -> dict[str, DocumentCounts]:
+        """How many documents the caller may read, by collection; one that has none is missing."""
+        counts: dict[str, DocumentCounts] = {}
+        async for stored in self._documents.all_of(caller.tenant_id):
+            document, place = stored.document, stored.document.collection_id
+            if document.status is Status.DELETED:
+                continue
+            if await self._access.sees(caller, place, document.document_id):
+                counts[place] = counts.get(place, DocumentCounts()).with_one(document)
+        return counts
 
     async def watch(
         self, caller: Principal, collection_id: str, document_ids: Collection[str]

@@ -19,6 +19,8 @@ class Status(StrEnum):
     DELETED = "deleted"
     UNKNOWN = "unknown"
     """Another one, which a newer version wrote: shown, and left to that version."""
+    KEPT = "kept"
+    """Its file is stored and not read, to be copied into collections."""
 
 
 @dataclass(frozen=True)
@@ -135,6 +137,12 @@ class Document:
     """Whether its file was taken although the scanner for viruses could not look into it."""
     origin: Origin | None = None
     """None of a document that was uploaded."""
+    copy_of: str = ""
+    """Document whose file it is a copy of."""
+    copies: dict[str, str] = field(default_factory=dict)
+    """Its copies, by collection. They may have been deleted since."""
+    batch: str = ""
+    """The caller's word under which it was copied last."""
     newer_fields: Mapping[str, Any] = field(default_factory=dict)
     """What a newer version wrote that this one does not know, as JSON; written back with every change."""
 

@@ -13,7 +13,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -64,6 +64,13 @@ class Upload:
     """Who may read it. None: of a new document those who may read its collection; else as it is."""
     by: Principal | None = None
     """Who uploads it; None for a source."""
+    keep: bool = False
+    """Whether the file is stored and not read."""
+    copy_of: str = ""
+    """Document whose file it is."""
+    batch: str = ""
+    late_metadata: Mapping[str, str] = field(default_factory=dict)
+    """Further fields, which are there once the last byte has come."""
 
     def content_with(self, sha256: str) -> bytes:
         """What has to be the same in another upload with the same idempotency key."""
@@ -72,6 +79,8 @@ class Upload:
             same.append(self.encoding)
         if self.access is not None:
             same.append({"subjects": sorted(self.access.subjects), "groups": sorted(self.access.groups)})
+        if self.keep:
+            same.append("keep")
         return json.dumps(same).encode()
 
 
@@ -174,7 +183,8 @@ class Uploads:
             if not upload.size_bytes:
                 await self._quotas.check(tenant_id, upload.name, file.size_bytes)
             was_scanned = await self._gatekeeper.admit(file, upload.name)
-            upload = replace(upload, not_scanned=not was_scanned)
+            metadata = naming.checked_metadata({**upload.metadata, **upload.late_metadata})
+            upload = replace(upload, not_scanned=not was_scanned, metadata=metadata)
             media_type = await file.read_by(lambda it: detect_media_type(it, upload.name))
             yield upload, Content(file.sha256, file.size_bytes, with_charset(media_type, charset)), file
 
@@ -186,7 +196,12 @@ class Uploads:
             )
         return stored.document
 
-    async def _take(self, tenant_id: str, upload: Upload, content: Content, file: SpooledFile) -> Document:
+    async def take_stored(self, tenant_id: str, upload: Upload, content: Content) -> Document:
+        """As `upload`, for a file that another document has, by a caller whose rights were checked. Raises DocumentNotFound,
+        NameTaken where another document has the name."""
+        return await self._take(tenant_id, _checked(upload), content, None)
+
+    async def _take(self, tenant_id: str, upload: Upload, content: Content, file: SpooledFile | None) -> Document:
         document, unused = await self._store(tenant_id, upload, content, file)
         await self._check_collection_survived(document)
         await self._reviser.queue(document)
@@ -194,10 +209,16 @@ class Uploads:
             await self._deletion.release_file(tenant_id, unused)
         return document
 
-    async def _store(self, tenant_id: str, upload: Upload, content: Content, file: SpooledFile) -> tuple[Document, str]:
+    async def _store(
+        self, tenant_id: str, upload: Upload, content: Content, file: SpooledFile | None
+    ) -> tuple[Document, str]:
         """Stores file and record; returns the record, and the hash of a file that it no longer needs."""
         async with self._leases.hold(file_lease(tenant_id, content.sha256)) as lease:
             if not await self._files.exists(tenant_id, content.sha256):
+                if file is None:
+                    raise DocumentNotFound(
+                        f"the file of document {upload.copy_of} is not there any more; upload it again"
+                    )
                 await self._files.put(tenant_id, file)
             lease.check()
             return await self._record(tenant_id, upload, content)
@@ -212,7 +233,8 @@ class Uploads:
                     # Before the record: there is no moment at which the document is everybody's.
                     await self._set_access(tenant_id, named_id, upload)
                     own_id = ""  # one attempt: if there is a record of it already, that is looked at
-                    created = await self._documents.create(self._created(tenant_id, named_id, upload, content))
+                    made = self._created(tenant_id, named_id, upload, content)
+                    created = await self._documents.create(life.keep(made) if upload.keep else made)
                     return created.document, ""
                 stored = await self._named(tenant_id, named_id, upload, content)
                 # One that has another name by now was cut off between its move and giving the old name back.
@@ -236,6 +258,10 @@ class Uploads:
     async def _revised(self, stored: StoredDocument, upload: Upload, content: Content) -> tuple[Document, str]:
         """As `_store`, for a document that is there. Raises Aborted when it changed meanwhile."""
         old, origin = stored.document, upload.origin
+        if upload.keep or old.status is Status.KEPT or (upload.copy_of and old.copy_of != upload.copy_of):
+            raise NameTaken(
+                f"the collection has another document {upload.name}; delete it, or give this file another name"
+            )
         if origin and (old.origin is None or (old.origin.source_id, old.origin.key) != (origin.source_id, origin.key)):
             raise NameTaken(
                 f"the collection has another document {upload.name}, which is not this file of the source; delete that document, "
@@ -250,6 +276,8 @@ class Uploads:
         if is_same and old.status not in (Status.FAILED, Status.UNKNOWN):
             if origin and origin != old.origin:
                 await self._documents.update(life.note_origin(old, origin), stored.version)
+            if upload.batch and upload.batch != old.batch:
+                old = (await self._documents.update(life.note_batch(old, upload.batch), stored.version)).document
             return old, ""
         lane = upload.lane or Lane.INTERACTIVE
         revised = life.revise(
@@ -319,6 +347,8 @@ class Uploads:
             upload.lane or Lane.INTERACTIVE,
             not_scanned=upload.not_scanned,
             origin=upload.origin,
+            copy_of=upload.copy_of,
+            batch=upload.batch,
         )
 
     async def _check_collection_survived(self, document: Document) -> None:

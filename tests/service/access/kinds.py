@@ -11,6 +11,12 @@ BY_NAME = {
     "collection_id": "collection",
     "collection_ids": "collection",
     "vector_store_ids": "collection",
+    "vector_store_id": "collection",
+    "file_id": "document",
+    "file_ids": "document",
+    "files": "document",
+    "after": "document",
+    "after_document_id": "document",
     "id": "collection",  # of a new one
     "document_id": "document",
     "document_ids": "document",
@@ -118,7 +124,20 @@ NO_IDS = frozenset(
         # Verdicts on an answer.
         *("sentence", "verdict"),
         # Of OpenAI's API.
-        *("role", "type", "content", "input", "reasoning_effort"),
+        *(
+            "role",
+            "type",
+            "content",
+            "input",
+            "reasoning_effort",
+            "purpose",
+            "order",
+            "filter",
+            "filters",
+            "batch_id",
+            "batch",
+        ),
+        *("attributes", "encoding_format", "input_type"),
         # Of what a run has made: an artefact's id names it within its run.
         *("artefact_id", "kind", "path", "outline", "body"),
         *("embedding_model", "vectors", "embedded_text", "texts", "passages", "query_text"),

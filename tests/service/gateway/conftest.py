@@ -13,6 +13,7 @@ import pytest
 from groundwork.ingest.v1 import ingest_pb2_grpc
 from groundwork.memory.v1 import memory_pb2_grpc
 from groundwork.orchestrator.v1 import orchestrator_pb2_grpc
+from groundwork.reranker.v1 import reranker_pb2_grpc
 from groundwork.retriever.v1 import retriever_pb2_grpc
 from groundwork.store.v1 import store_pb2_grpc
 from groundwork.tools.v1 import tools_pb2_grpc
@@ -29,7 +30,15 @@ from services.gateway.backends import open_backends
 from services.gateway.serving.lobby import connection_limits
 from services.gateway.serving.server import HttpServer, bind
 from services.gateway.settings import GatewaySettings
-from tests.service.gateway.fakes import FakeIngest, FakeMemory, FakeOrchestrator, FakeRetriever, FakeStore, FakeTools
+from tests.service.gateway.fakes import (
+    FakeIngest,
+    FakeMemory,
+    FakeOrchestrator,
+    FakeReranker,
+    FakeRetriever,
+    FakeStore,
+    FakeTools,
+)
 
 SERVICES = ("ingest", "ingest_worker", "retriever", "reranker", "orchestrator", "memory", "tools")
 
@@ -51,6 +60,7 @@ class World:
     store: FakeStore = field(default_factory=FakeStore)
     orchestrator: FakeOrchestrator = field(default_factory=FakeOrchestrator)
     tools: FakeTools = field(default_factory=FakeTools)
+    reranker: FakeReranker = field(default_factory=FakeReranker)
     health: DetailedHealth = field(default_factory=DetailedHealth)
     port: int = 0
     server: grpc.aio.Server | None = None
@@ -62,6 +72,7 @@ class World:
         memory_pb2_grpc.add_MemoryServiceServicer_to_server(self.memory, server)
         orchestrator_pb2_grpc.add_OrchestratorServiceServicer_to_server(self.orchestrator, server)
         tools_pb2_grpc.add_ToolsServiceServicer_to_server(self.tools, server)
+        reranker_pb2_grpc.add_RerankerServiceServicer_to_server(self.reranker, server)
         store_pb2_grpc.add_StoreServiceServicer_to_server(self.store, server)
         health_pb2_grpc.add_HealthServicer_to_server(self.health, server)
         self.port = server.add_insecure_port(f"127.0.0.1:{self.port}")

@@ -1,6 +1,7 @@
 """The four services behind the gateway as scriptable servicers, for a real gRPC server."""
 
 import asyncio
+from array import array
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
@@ -10,6 +11,7 @@ from groundwork.ingest.v1 import ingest_pb2, ingest_pb2_grpc
 from groundwork.memory.v1 import memory_pb2, memory_pb2_grpc
 from groundwork.orchestrator.v1 import orchestrator_pb2 as run_pb
 from groundwork.orchestrator.v1 import orchestrator_pb2_grpc
+from groundwork.reranker.v1 import reranker_pb2, reranker_pb2_grpc
 from groundwork.retriever.v1 import retriever_pb2, retriever_pb2_grpc
 from groundwork.store.v1 import store_pb2, store_pb2_grpc
 from groundwork.tools.v1 import tools_pb2, tools_pb2_grpc
@@ -53,6 +55,7 @@ class FakeIngest(ingest_pb2_grpc.IngestServiceServicer):
         self.sources: dict[str, ingest_pb2.Source] = {}
         self.source_requests: list[Any] = []
         self.headers: list[ingest_pb2.UploadHeader] = []
+        self.late_metadata: dict[str, str] = {}
         self.received_bytes = 0
         self.largest_piece = 0
         self.committed = 0
@@ -92,6 +95,7 @@ class FakeIngest(ingest_pb2_grpc.IngestServiceServicer):
                         self.largest_piece = max(self.largest_piece, len(request.data))
                     case "end":
                         ended = True
+                        self.late_metadata = dict(request.end.metadata)
             if not ended:
                 raise InvalidArgument("the upload stopped before its end", reason="UPLOAD_INCOMPLETE")
         except (asyncio.CancelledError, GroundworkError):
@@ -112,9 +116,28 @@ class FakeIngest(ingest_pb2_grpc.IngestServiceServicer):
 
     async def ListDocuments(self, request: Any, context: Any) -> ingest_pb2.ListDocumentsResponse:
         self.named.append(request.collection_id)
-        found = [each for each in self.documents.values() if not request.statuses or each.status in request.statuses]
+        found = [
+            each
+            for each in self.documents.values()
+            if (not request.statuses or each.status in request.statuses)
+            and (not request.batch or each.batch == request.batch)
+        ]
         token = f"after-{request.page.page_size}" if len(found) > request.page.page_size else ""
         return ingest_pb2.ListDocumentsResponse(documents=found[: request.page.page_size], next_page_token=token)
+
+    async def CopyDocument(self, request: Any, context: Any) -> ingest_pb2.CopyDocumentResponse:
+        found = self._known(request.document_id)
+        found.copies[request.collection_id] = "c0" * 16
+        copy = document(
+            "c0" * 16,
+            name=found.name.rpartition("/")[2],
+            collection_id=request.collection_id,
+            metadata=request.metadata,
+            copy_of=request.document_id,
+            batch=request.batch,
+        )
+        self.documents[copy.document_id] = copy
+        return ingest_pb2.CopyDocumentResponse(document=copy)
 
     async def DeleteDocument(self, request: Any, context: Any) -> ingest_pb2.DeleteDocumentResponse:
         self.documents.pop(request.document_id, None)
@@ -369,9 +392,30 @@ class FakeRetriever(retriever_pb2_grpc.RetrieverServiceServicer):
         )
 
     async def FetchChunks(self, request: Any, context: Any) -> retriever_pb2.FetchChunksResponse:
+        if request.document_id:
+            window = retriever_pb2.ChunkWindow(chunk=chunk("c1"))
+            return retriever_pb2.FetchChunksResponse(chunks=[window], document_chunk_count=1)
         if request.chunk_ids[0] != "c1":
             return retriever_pb2.FetchChunksResponse()
         return retriever_pb2.FetchChunksResponse(chunks=[self.window])
+
+
+class FakeReranker(reranker_pb2_grpc.RerankerServiceServicer):
+    """Its vectors have two dimensions: the length of the text, and 1."""
+
+    def __init__(self) -> None:
+        self.requests: list[reranker_pb2.EmbedRequest] = []
+
+    async def GetModelInfo(self, request: Any, context: Any) -> reranker_pb2.GetModelInfoResponse:
+        model = reranker_pb2.EmbeddingModel(name="small", dimension=2, window_tokens=8)
+        return reranker_pb2.GetModelInfoResponse(embedding_model="small", dimension=2, embedding_models=[model])
+
+    async def Embed(self, request: Any, context: Any) -> reranker_pb2.EmbedResponse:
+        self.requests.append(request)
+        vectors = array("f", [number for text in request.texts for number in (len(text), 1)]).tobytes()
+        return reranker_pb2.EmbedResponse(
+            vectors=vectors, dimension=2, model="small", token_counts=[len(text.split()) for text in request.texts]
+        )
 
 
 class FakeStore(store_pb2_grpc.StoreServiceServicer):

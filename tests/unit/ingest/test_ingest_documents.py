@@ -8,6 +8,7 @@ import pytest
 
 from kit.access.principal import Principal
 from kit.errors import GroundworkError
+from services.ingest.documents.listing import DocumentCounts, Page
 from services.ingest.documents.models import Status
 from services.ingest.errors import (
     BadName,
@@ -262,7 +263,7 @@ async def test_foreign_tenants_document_is_unknown(world: World) -> None:
     document = await world.upload("hello")
     with pytest.raises(DocumentNotFound):
         await world.listing.get(Principal("other", "ann"), document.document_id)
-    assert await world.listing.page(Principal("other", "ann"), "default", (), 0, "") == ([], "")
+    assert await world.listing.page(Principal("other", "ann"), Page("default")) == ([], "", DocumentCounts())
 
 
 async def test_listing_pages_newest_first(world: World) -> None:
@@ -271,7 +272,7 @@ async def test_listing_pages_newest_first(world: World) -> None:
     found: list[str] = []
     token = ""
     for _ in range(3):
-        documents, token = await world.listing.page(ANN, "default", (), 2, token)
+        documents, token, _ = await world.listing.page(ANN, Page("default", page_size=2, page_token=token))
         found += [document.document_id for document in documents]
     assert found == expected
     assert token == ""
@@ -280,14 +281,14 @@ async def test_listing_pages_newest_first(world: World) -> None:
 async def test_listing_filters_by_status(world: World) -> None:
     ready = await world.ingest(await world.upload("hello", name="a.txt"))
     await world.upload("hello", name="b.txt")
-    documents, _ = await world.listing.page(ANN, "default", {Status.READY}, 0, "")
+    documents, _, _ = await world.listing.page(ANN, Page("default", {Status.READY}))
     assert documents == [ready]
 
 
 async def test_invented_page_token_is_refused(world: World) -> None:
     for token in ("rubbish", "W10=", "eyJhIjoxfQ=="):
         with pytest.raises(BadPageToken):
-            await world.listing.page(ANN, "default", (), 0, token)
+            await world.listing.page(ANN, Page("default", page_token=token))
 
 
 async def test_watch_sends_snapshot_then_changes_then_deletion(world: World) -> None:

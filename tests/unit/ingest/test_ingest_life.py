@@ -135,6 +135,12 @@ def test_new_document_waits_for_its_first_revision() -> None:
     assert life.job_of(made) == IngestJob("local", "aa" * 16, "r1")
 
 
+def test_kept_file_has_no_revision_and_no_job() -> None:
+    kept = life.keep(life.create("local", "aa" * 16, "files", "a.txt", NEW, {}, "r1", NOW))
+    assert {kept.status} == LIFE[Move.KEEP].targets
+    assert (kept.pending, kept.active, kept.revision_count) == (None, None, 0)
+
+
 def test_voided_id_is_a_tombstone_with_nothing_to_remove() -> None:
     void = life.void(life.create("local", "aa" * 16, "default", "a.txt", NEW, {}, "r1", NOW))
     assert {void.status} == LIFE[Move.VOID].targets

@@ -11,6 +11,7 @@ import pytest
 from kit.access.principal import Principal
 from kit.errors import GroundworkError
 from kit.stores.collections import Member, MemberKind, Role, Visibility, own_id
+from services.ingest.documents.listing import Page
 from services.ingest.documents.models import Collection, Document, Status
 from services.ingest.errors import (
     CollectionExists,
@@ -74,7 +75,7 @@ BY_COLLECTION: dict[str, Reading] = {
     "get": lambda world, caller, it: world.catalog.get(caller, it),
     "update": lambda world, caller, it: world.catalog.update(caller, it, "Mine"),
     "delete": lambda world, caller, it: world.catalog.delete(caller, it),
-    "list its documents": lambda world, caller, it: world.listing.page(caller, it, (), 0, ""),
+    "list its documents": lambda world, caller, it: world.listing.page(caller, Page(it)),
     "upload": lambda world, caller, it: world.upload("hello", caller=caller, collection_id=it),
 }
 
@@ -113,7 +114,7 @@ async def test_collection_that_is_being_deleted_is_unknown_to_who_never_saw_it(
 async def test_shared_collection_is_read_by_all_and_changed_by_its_owner(world: World, document: Document) -> None:
     await share(world)
     assert await world.listing.get(BOB, document.document_id) == document
-    assert (await world.listing.page(BOB, "papers", (), 0, ""))[0] == [document]
+    assert (await world.listing.page(BOB, Page("papers")))[0] == [document]
     assert "papers" in [each.collection_id for each in await world.catalog.all_of(BOB)]
     for ask, it in [*((each, "papers") for each in list(BY_COLLECTION.values())[1:3])]:
         assert (await refusal(ask(world, BOB, it)))[0] == "NOT_YOURS"

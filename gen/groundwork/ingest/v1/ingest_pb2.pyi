@@ -42,6 +42,8 @@ class _DocumentStatusEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Docume
     """Removed. Seen by watchers only."""
     DOCUMENT_STATUS_UNKNOWN: _DocumentStatus.ValueType  # 6
     """One that only a newer version of the service knows: seen during a rolling upgrade."""
+    DOCUMENT_STATUS_KEPT: _DocumentStatus.ValueType  # 7
+    """Stored and not read: its file waits to be copied into collections."""
 
 class DocumentStatus(_DocumentStatus, metaclass=_DocumentStatusEnumTypeWrapper):
     """Where a document is on its way."""
@@ -60,6 +62,8 @@ DOCUMENT_STATUS_DELETED: DocumentStatus.ValueType  # 5
 """Removed. Seen by watchers only."""
 DOCUMENT_STATUS_UNKNOWN: DocumentStatus.ValueType  # 6
 """One that only a newer version of the service knows: seen during a rolling upgrade."""
+DOCUMENT_STATUS_KEPT: DocumentStatus.ValueType  # 7
+"""Stored and not read: its file waits to be copied into collections."""
 Global___DocumentStatus: _TypeAlias = DocumentStatus  # noqa: Y015
 
 class _UploadLane:
@@ -256,6 +260,26 @@ class Document(_message.Message):
         def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
         def WhichOneof(self, oneof_group: _Never) -> None: ...
 
+    @_typing.final
+    class CopiesEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.str
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.str = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
     DOCUMENT_ID_FIELD_NUMBER: _builtins.int
     COLLECTION_ID_FIELD_NUMBER: _builtins.int
     NAME_FIELD_NUMBER: _builtins.int
@@ -272,6 +296,9 @@ class Document(_message.Message):
     REVISION_ID_FIELD_NUMBER: _builtins.int
     METADATA_FIELD_NUMBER: _builtins.int
     SOURCE_FIELD_NUMBER: _builtins.int
+    COPY_OF_FIELD_NUMBER: _builtins.int
+    COPIES_FIELD_NUMBER: _builtins.int
+    BATCH_FIELD_NUMBER: _builtins.int
     document_id: _builtins.str
     """Unique within the tenant."""
     collection_id: _builtins.str
@@ -292,6 +319,10 @@ class Document(_message.Message):
     """Share done, 0 to 1: 1 once it is ready."""
     revision_id: _builtins.str
     """Active revision; empty until there is one."""
+    copy_of: _builtins.str
+    """Document whose file this one is a copy of; empty in others."""
+    batch: _builtins.str
+    """Word of the caller's under which it was copied last, for ListDocuments."""
     @_builtins.property
     def error(self) -> Global___DocumentError:
         """Why it failed."""
@@ -316,6 +347,10 @@ class Document(_message.Message):
     def source(self) -> Global___DocumentSource:
         """The file of a source that it is; absent in a document that was uploaded."""
 
+    @_builtins.property
+    def copies(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
+        """Collections that its file was copied into, with the copy's document id. A copy may have been deleted since."""
+
     def __init__(
         self,
         *,
@@ -335,10 +370,13 @@ class Document(_message.Message):
         revision_id: _builtins.str = ...,
         metadata: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
         source: Global___DocumentSource | None = ...,
+        copy_of: _builtins.str = ...,
+        copies: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
+        batch: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["created_at", b"created_at", "error", b"error", "report", b"report", "source", b"source", "updated_at", b"updated_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["collection_id", b"collection_id", "created_at", b"created_at", "document_id", b"document_id", "error", b"error", "media_type", b"media_type", "metadata", b"metadata", "name", b"name", "progress", b"progress", "report", b"report", "revision_id", b"revision_id", "sha256", b"sha256", "size_bytes", b"size_bytes", "source", b"source", "stage", b"stage", "status", b"status", "updated_at", b"updated_at"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["batch", b"batch", "collection_id", b"collection_id", "copies", b"copies", "copy_of", b"copy_of", "created_at", b"created_at", "document_id", b"document_id", "error", b"error", "media_type", b"media_type", "metadata", b"metadata", "name", b"name", "progress", b"progress", "report", b"report", "revision_id", b"revision_id", "sha256", b"sha256", "size_bytes", b"size_bytes", "source", b"source", "stage", b"stage", "status", b"status", "updated_at", b"updated_at"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -558,17 +596,43 @@ class UploadEnd(_message.Message):
 
     DESCRIPTOR: _descriptor.Descriptor
 
+    @_typing.final
+    class MetadataEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.str
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.str = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
     SIZE_BYTES_FIELD_NUMBER: _builtins.int
+    METADATA_FIELD_NUMBER: _builtins.int
     size_bytes: _builtins.int
     """Bytes sent; refused with UPLOAD_CORRUPT when others arrived."""
+    @_builtins.property
+    def metadata(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
+        """Further fields of the document, which its sender learnt behind the bytes."""
+
     def __init__(
         self,
         *,
         size_bytes: _builtins.int = ...,
+        metadata: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["size_bytes", b"size_bytes"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["metadata", b"metadata", "size_bytes", b"size_bytes"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -609,6 +673,7 @@ class UploadHeader(_message.Message):
     ENCODING_FIELD_NUMBER: _builtins.int
     LANE_FIELD_NUMBER: _builtins.int
     ACCESS_FIELD_NUMBER: _builtins.int
+    KEEP_FIELD_NUMBER: _builtins.int
     collection_id: _builtins.str
     """Collection; must exist."""
     name: _builtins.str
@@ -631,6 +696,8 @@ class UploadHeader(_message.Message):
     """Where its job waits. Unspecified: bulk once the caller has sent the collection more than
     INGEST_BULK_AFTER files within a minute, else interactive.
     """
+    keep: _builtins.bool
+    """Stores the file and does not read it: its status is KEPT. A name that the collection has is refused with NAME_TAKEN."""
     @_builtins.property
     def metadata(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
         """Filterable fields for all chunks of this document."""
@@ -651,10 +718,11 @@ class UploadHeader(_message.Message):
         encoding: _builtins.str = ...,
         lane: Global___UploadLane.ValueType = ...,
         access: Global___DocumentAccess | None = ...,
+        keep: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["access", b"access"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["access", b"access", "collection_id", b"collection_id", "encoding", b"encoding", "idempotency_key", b"idempotency_key", "lane", b"lane", "metadata", b"metadata", "name", b"name", "sha256", b"sha256", "size_bytes", b"size_bytes"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["access", b"access", "collection_id", b"collection_id", "encoding", b"encoding", "idempotency_key", b"idempotency_key", "keep", b"keep", "lane", b"lane", "metadata", b"metadata", "name", b"name", "sha256", b"sha256", "size_bytes", b"size_bytes"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -867,8 +935,17 @@ class ListDocumentsRequest(_message.Message):
     COLLECTION_ID_FIELD_NUMBER: _builtins.int
     PAGE_FIELD_NUMBER: _builtins.int
     STATUSES_FIELD_NUMBER: _builtins.int
+    BATCH_FIELD_NUMBER: _builtins.int
+    AFTER_DOCUMENT_ID_FIELD_NUMBER: _builtins.int
+    OLDEST_FIRST_FIELD_NUMBER: _builtins.int
     collection_id: _builtins.str
     """Collection; must exist."""
+    batch: _builtins.str
+    """Only those that were copied under this word last; empty means all."""
+    after_document_id: _builtins.str
+    """Instead of a page token: those behind this document of the collection, in the order that is asked for."""
+    oldest_first: _builtins.bool
+    """Oldest first."""
     @_builtins.property
     def page(self) -> _common_pb2.PageRequest:
         """Which page."""
@@ -883,10 +960,13 @@ class ListDocumentsRequest(_message.Message):
         collection_id: _builtins.str = ...,
         page: _common_pb2.PageRequest | None = ...,
         statuses: _abc.Iterable[Global___DocumentStatus.ValueType] | None = ...,
+        batch: _builtins.str = ...,
+        after_document_id: _builtins.str = ...,
+        oldest_first: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["page", b"page"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["collection_id", b"collection_id", "page", b"page", "statuses", b"statuses"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["after_document_id", b"after_document_id", "batch", b"batch", "collection_id", b"collection_id", "oldest_first", b"oldest_first", "page", b"page", "statuses", b"statuses"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -900,25 +980,149 @@ class ListDocumentsResponse(_message.Message):
 
     DOCUMENTS_FIELD_NUMBER: _builtins.int
     NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    COUNTS_FIELD_NUMBER: _builtins.int
     next_page_token: _builtins.str
     """For the next page; empty on the last."""
     @_builtins.property
     def documents(self) -> _containers.RepeatedCompositeFieldContainer[Global___Document]:
         """Newest first."""
 
+    @_builtins.property
+    def counts(self) -> Global___DocumentCounts:
+        """All that match, whatever their page, without regard to the states that were asked for."""
+
     def __init__(
         self,
         *,
         documents: _abc.Iterable[Global___Document] | None = ...,
         next_page_token: _builtins.str = ...,
+        counts: Global___DocumentCounts | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["counts", b"counts"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["documents", b"documents", "next_page_token", b"next_page_token"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["counts", b"counts", "documents", b"documents", "next_page_token", b"next_page_token"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ListDocumentsResponse: _TypeAlias = ListDocumentsResponse  # noqa: Y015
+
+@_typing.final
+class DocumentCounts(_message.Message):
+    """Documents by state."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ON_THEIR_WAY_FIELD_NUMBER: _builtins.int
+    READY_FIELD_NUMBER: _builtins.int
+    FAILED_FIELD_NUMBER: _builtins.int
+    TOTAL_FIELD_NUMBER: _builtins.int
+    SIZE_BYTES_FIELD_NUMBER: _builtins.int
+    on_their_way: _builtins.int
+    """Their job waits, or a worker has them."""
+    ready: _builtins.int
+    """Searchable."""
+    failed: _builtins.int
+    """Not searchable, with an error."""
+    total: _builtins.int
+    """In any state."""
+    size_bytes: _builtins.int
+    """Size of their files."""
+    def __init__(
+        self,
+        *,
+        on_their_way: _builtins.int = ...,
+        ready: _builtins.int = ...,
+        failed: _builtins.int = ...,
+        total: _builtins.int = ...,
+        size_bytes: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["failed", b"failed", "on_their_way", b"on_their_way", "ready", b"ready", "size_bytes", b"size_bytes", "total", b"total"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DocumentCounts: _TypeAlias = DocumentCounts  # noqa: Y015
+
+@_typing.final
+class CopyDocumentRequest(_message.Message):
+    """Names a document to copy."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    @_typing.final
+    class MetadataEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.str
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.str = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    DOCUMENT_ID_FIELD_NUMBER: _builtins.int
+    COLLECTION_ID_FIELD_NUMBER: _builtins.int
+    METADATA_FIELD_NUMBER: _builtins.int
+    BATCH_FIELD_NUMBER: _builtins.int
+    document_id: _builtins.str
+    """Document whose file is copied."""
+    collection_id: _builtins.str
+    """Collection to put it into; must exist."""
+    batch: _builtins.str
+    """A word of the caller's for copies that are made together, at most 64 characters; empty means none."""
+    @_builtins.property
+    def metadata(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
+        """Filterable fields of the copy."""
+
+    def __init__(
+        self,
+        *,
+        document_id: _builtins.str = ...,
+        collection_id: _builtins.str = ...,
+        metadata: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
+        batch: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["batch", b"batch", "collection_id", b"collection_id", "document_id", b"document_id", "metadata", b"metadata"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CopyDocumentRequest: _TypeAlias = CopyDocumentRequest  # noqa: Y015
+
+@_typing.final
+class CopyDocumentResponse(_message.Message):
+    """The copy."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DOCUMENT_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def document(self) -> Global___Document:
+        """The document in the collection."""
+
+    def __init__(
+        self,
+        *,
+        document: Global___Document | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["document", b"document"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["document", b"document"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CopyDocumentResponse: _TypeAlias = CopyDocumentResponse  # noqa: Y015
 
 @_typing.final
 class DeleteDocumentRequest(_message.Message):
@@ -1131,6 +1335,7 @@ class Collection(_message.Message):
     OWNER_FIELD_NUMBER: _builtins.int
     VISIBILITY_FIELD_NUMBER: _builtins.int
     ROLE_FIELD_NUMBER: _builtins.int
+    COUNTS_FIELD_NUMBER: _builtins.int
     collection_id: _builtins.str
     """1 to 64 of a-z, 0-9, "-", "_"."""
     name: _builtins.str
@@ -1145,6 +1350,10 @@ class Collection(_message.Message):
     def created_at(self) -> _timestamp_pb2.Timestamp:
         """When it was made."""
 
+    @_builtins.property
+    def counts(self) -> Global___DocumentCounts:
+        """Its documents, where they were asked for."""
+
     def __init__(
         self,
         *,
@@ -1154,10 +1363,11 @@ class Collection(_message.Message):
         owner: _builtins.str = ...,
         visibility: Global___CollectionVisibility.ValueType = ...,
         role: Global___CollectionRole.ValueType = ...,
+        counts: Global___DocumentCounts | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["created_at", b"created_at"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["counts", b"counts", "created_at", b"created_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["collection_id", b"collection_id", "created_at", b"created_at", "name", b"name", "owner", b"owner", "role", b"role", "visibility", b"visibility"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["collection_id", b"collection_id", "counts", b"counts", "created_at", b"created_at", "name", b"name", "owner", b"owner", "role", b"role", "visibility", b"visibility"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1466,16 +1676,20 @@ class GetCollectionRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     COLLECTION_ID_FIELD_NUMBER: _builtins.int
+    WITH_COUNTS_FIELD_NUMBER: _builtins.int
     collection_id: _builtins.str
     """Collection."""
+    with_counts: _builtins.bool
+    """Whether its documents are counted, which reads all records of the tenant."""
     def __init__(
         self,
         *,
         collection_id: _builtins.str = ...,
+        with_counts: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["collection_id", b"collection_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["collection_id", b"collection_id", "with_counts", b"with_counts"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1511,12 +1725,17 @@ class ListCollectionsRequest(_message.Message):
 
     DESCRIPTOR: _descriptor.Descriptor
 
+    WITH_COUNTS_FIELD_NUMBER: _builtins.int
+    with_counts: _builtins.bool
+    """Whether their documents are counted, which reads all records of the tenant."""
     def __init__(
         self,
+        *,
+        with_counts: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["with_counts", b"with_counts"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

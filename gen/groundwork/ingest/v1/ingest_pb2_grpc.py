@@ -59,6 +59,11 @@ class IngestServiceStub:
                 request_serializer=groundwork_dot_ingest_dot_v1_dot_ingest__pb2.DeleteDocumentRequest.SerializeToString,
                 response_deserializer=groundwork_dot_ingest_dot_v1_dot_ingest__pb2.DeleteDocumentResponse.FromString,
                 _registered_method=True)
+        self.CopyDocument = channel.unary_unary(
+                '/groundwork.ingest.v1.IngestService/CopyDocument',
+                request_serializer=groundwork_dot_ingest_dot_v1_dot_ingest__pb2.CopyDocumentRequest.SerializeToString,
+                response_deserializer=groundwork_dot_ingest_dot_v1_dot_ingest__pb2.CopyDocumentResponse.FromString,
+                _registered_method=True)
         self.Reindex = channel.unary_unary(
                 '/groundwork.ingest.v1.IngestService/Reindex',
                 request_serializer=groundwork_dot_ingest_dot_v1_dot_ingest__pb2.ReindexRequest.SerializeToString,
@@ -208,6 +213,14 @@ class IngestServiceServicer:
 
     def DeleteDocument(self, request, context):
         """Removes a document everywhere; gone from the next search on. Harmless when repeated.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def CopyDocument(self, request, context):
+        """Puts a stored file into another collection, where it is a document of its own that is read and indexed; no bytes are sent. Harmless
+        when repeated: other metadata has the copy read again. A document that is in the collection already is its own copy.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -398,6 +411,11 @@ def add_IngestServiceServicer_to_server(servicer, server):
                     servicer.DeleteDocument,
                     request_deserializer=groundwork_dot_ingest_dot_v1_dot_ingest__pb2.DeleteDocumentRequest.FromString,
                     response_serializer=groundwork_dot_ingest_dot_v1_dot_ingest__pb2.DeleteDocumentResponse.SerializeToString,
+            ),
+            'CopyDocument': grpc.unary_unary_rpc_method_handler(
+                    servicer.CopyDocument,
+                    request_deserializer=groundwork_dot_ingest_dot_v1_dot_ingest__pb2.CopyDocumentRequest.FromString,
+                    response_serializer=groundwork_dot_ingest_dot_v1_dot_ingest__pb2.CopyDocumentResponse.SerializeToString,
             ),
             'Reindex': grpc.unary_unary_rpc_method_handler(
                     servicer.Reindex,
@@ -628,6 +646,33 @@ class IngestService:
             '/groundwork.ingest.v1.IngestService/DeleteDocument',
             groundwork_dot_ingest_dot_v1_dot_ingest__pb2.DeleteDocumentRequest.SerializeToString,
             groundwork_dot_ingest_dot_v1_dot_ingest__pb2.DeleteDocumentResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CopyDocument(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/groundwork.ingest.v1.IngestService/CopyDocument',
+            groundwork_dot_ingest_dot_v1_dot_ingest__pb2.CopyDocumentRequest.SerializeToString,
+            groundwork_dot_ingest_dot_v1_dot_ingest__pb2.CopyDocumentResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -31,6 +31,10 @@ class IngestServiceStub:
     """Documents of a collection, newest first."""
     DeleteDocument: _aio.UnaryUnaryMultiCallable[_ingest_pb2.DeleteDocumentRequest, _ingest_pb2.DeleteDocumentResponse]
     """Removes a document everywhere; gone from the next search on. Harmless when repeated."""
+    CopyDocument: _aio.UnaryUnaryMultiCallable[_ingest_pb2.CopyDocumentRequest, _ingest_pb2.CopyDocumentResponse]
+    """Puts a stored file into another collection, where it is a document of its own that is read and indexed; no bytes are sent. Harmless
+    when repeated: other metadata has the copy read again. A document that is in the collection already is its own copy.
+    """
     Reindex: _aio.UnaryUnaryMultiCallable[_ingest_pb2.ReindexRequest, _ingest_pb2.ReindexResponse]
     """Reads a stored file again under a fresh revision; the old one stays searchable until the new one is active."""
     WatchDocuments: _aio.UnaryStreamMultiCallable[_ingest_pb2.WatchDocumentsRequest, _ingest_pb2.WatchDocumentsResponse]
@@ -123,6 +127,16 @@ class IngestServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _aio.ServicerContext[_ingest_pb2.DeleteDocumentRequest, _abc.Awaitable[_ingest_pb2.DeleteDocumentResponse]],
     ) -> _abc.Awaitable[_ingest_pb2.DeleteDocumentResponse]:
         """Removes a document everywhere; gone from the next search on. Harmless when repeated."""
+
+    @_abc_1.abstractmethod
+    def CopyDocument(
+        self,
+        request: _ingest_pb2.CopyDocumentRequest,
+        context: _aio.ServicerContext[_ingest_pb2.CopyDocumentRequest, _abc.Awaitable[_ingest_pb2.CopyDocumentResponse]],
+    ) -> _abc.Awaitable[_ingest_pb2.CopyDocumentResponse]:
+        """Puts a stored file into another collection, where it is a document of its own that is read and indexed; no bytes are sent. Harmless
+        when repeated: other metadata has the copy read again. A document that is in the collection already is its own copy.
+        """
 
     @_abc_1.abstractmethod
     def Reindex(
