@@ -9,7 +9,7 @@ import ru from "../../src/i18n/ru.json";
 const SUFFIX = /_(zero|one|two|few|many|other)$/;
 /** Texts that are the same in another language, or names. */
 const SAME: Record<string, string[]> = {
-  de: ["upload.title", "search.done", "trace.agent", "ask.agent", "documents.status_ready", "passage.asText"],
+  de: ["upload.title", "search.done", "trace.agent", "ask.agent", "documents.status_ready", "passage.asText", "members.name"],
   ru: ["search.done"],
   he: ["search.done"],
 };

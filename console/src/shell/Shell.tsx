@@ -4,6 +4,7 @@ import { Link, Outlet, useNavigate, useRouterState } from "@tanstack/react-route
 import { Suspense, useEffect, useState, type ReactNode } from "react";
 import { I18nProvider } from "react-aria-components";
 import { useTranslation } from "react-i18next";
+import type { TFunction } from "i18next";
 import { signOut, useHasKey } from "../api/key";
 import { LANGUAGES, chooseLanguage, type Language } from "../i18n";
 import { useApprovals } from "../pages/decisions/approvals";
@@ -195,10 +196,7 @@ function SystemWords({ text }: { text: string }) {
   ) : null;
 }
 
-function wordsOf(
-  { isReached, isReady, readiness }: NonNullable<ReturnType<typeof useHealth>>,
-  t: ReturnType<typeof useTranslation>["t"],
-): string {
+function wordsOf({ isReached, isReady, readiness }: NonNullable<ReturnType<typeof useHealth>>, t: TFunction): string {
   if (!isReached) return navigator.onLine ? t("shell.away") : t("shell.offline");
   const services = Object.entries(readiness?.services ?? {});
   if (isReady) return services.flatMap(([, { detail }]) => detail ?? []).join("; ");

@@ -1,6 +1,7 @@
 // The agent at work: what was planned, searched, called and checked, with results, time and cost. Folded away until it is asked for.
 
 import { useState } from "react";
+import type { TFunction } from "i18next";
 import { useTranslation } from "react-i18next";
 import type { RunEvents, Schemas } from "../../api/types";
 import { useFormat } from "../../i18n/format";
@@ -155,9 +156,7 @@ function StepBody({ step }: { step: Step }) {
   }
 }
 
-type T = ReturnType<typeof useTranslation>["t"];
-
-function decisionWords({ decision }: Step, t: T): string {
+function decisionWords({ decision }: Step, t: TFunction): string {
   if (!decision) return t("trace.waits");
   const by = decision.decided_by;
   if (decision.decision === "allowed") return by ? t("trace.allowedBy", { by }) : t("trace.allowed");
@@ -165,13 +164,13 @@ function decisionWords({ decision }: Step, t: T): string {
   return t("trace.expired");
 }
 
-function safetyWords({ place, kind, action, passage, text }: RunEvents["safety"], t: T): string {
+function safetyWords({ place, kind, action, passage, text }: RunEvents["safety"], t: TFunction): string {
   const where = passage ? t("safety.passage", { number: passage }) : wordOf("place", place, t);
   const done = action === "removed" || action === "ended" ? `; ${t(`safety.action_${action}`)}` : "";
   return `${where} ${wordOf("kind", kind, t)}${text ? ` (“${text}”)` : ""}${done}`;
 }
 
-function wordOf(group: "place" | "kind", word: string, t: T): string {
+function wordOf(group: "place" | "kind", word: string, t: TFunction): string {
   return t(`safety.${group}_${word}` as "safety.kind_injection", { defaultValue: word });
 }
 
