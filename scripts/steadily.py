@@ -21,7 +21,7 @@ Make = Callable[[Sequence[str]], int]
 def run_steadily(make: Make, suite: str, cache: Path) -> int:
     """Runs the suite of this name by `make`, which leaves the names of failed tests in the folder `cache`; returns the exit code
     of it all."""
-    code = make([suite, f"ARGS=--override-ini=cache_dir={cache}"])
+    code = make([suite, f"ARGS=--override-ini=cache_dir={cache} --durations=30"])
     failed = _failed(cache)
     if code == 0 or not failed:
         return code

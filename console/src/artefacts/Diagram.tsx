@@ -5,7 +5,7 @@ import { useTranslation } from "react-i18next";
 import { IconButton } from "../parts";
 import { useTheme } from "../shell/theme";
 
-const DRAWN_WITHIN_MS = 20_000;
+const DRAWN_WITHIN_MS = 60_000;
 const ZOOM_STEP = 1.25;
 /** The drawing that is under way: the next one waits for it. */
 let drawing: Promise<unknown> = Promise.resolve();

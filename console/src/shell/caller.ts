@@ -9,10 +9,17 @@ export interface May {
   administer: boolean;
   operate: boolean;
   subject: string;
+  tenant: string;
 }
 
 export function useMay(): May {
   const { data } = useQuery({ queryKey: ["me"], queryFn: () => dataOf(api.GET("/v1/me")), staleTime: 60_000 });
   const has = (scope: Schemas["Caller"]["scopes"][number]) => !data || data.scopes.includes(scope);
-  return { change: has("ingest"), administer: has("admin"), operate: has("operator"), subject: data?.subject ?? "" };
+  return {
+    change: has("ingest"),
+    administer: has("admin"),
+    operate: has("operator"),
+    subject: data?.subject ?? "",
+    tenant: data?.tenant ?? "",
+  };
 }

@@ -435,6 +435,8 @@ class FakeMemory(memory_pb2_grpc.MemoryServiceServicer):
         self.gone = {"ffffffffffff"}
         self.question = "How long?"
         """What the thread's user said."""
+        self.changes: list[Any] = []
+        """Requests that change what is remembered."""
 
     async def ForgetAnswer(self, request: Any, context: Any) -> memory_pb2.ForgetAnswerResponse:
         return memory_pb2.ForgetAnswerResponse()
@@ -491,15 +493,18 @@ class FakeMemory(memory_pb2_grpc.MemoryServiceServicer):
         return memory_pb2.GetFactResponse(fact=self._fact(request.fact_id))
 
     async def EditFact(self, request: Any, context: Any) -> memory_pb2.EditFactResponse:
+        self.changes.append(request)
         return memory_pb2.EditFactResponse(fact=self._fact(request.fact_id))
 
     async def ForgetFacts(self, request: Any, context: Any) -> memory_pb2.ForgetFactsResponse:
+        self.changes.append(request)
         return memory_pb2.ForgetFactsResponse(forgotten_count=len(request.fact_ids))
 
     async def GetMemory(self, request: Any, context: Any) -> memory_pb2.GetMemoryResponse:
         return memory_pb2.GetMemoryResponse(summary="Likes tea.", summary_by="rules", fact_count=1, enabled=True)
 
     async def PauseMemory(self, request: Any, context: Any) -> memory_pb2.PauseMemoryResponse:
+        self.changes.append(request)
         return memory_pb2.PauseMemoryResponse()
 
     async def SearchMemory(self, request: Any, context: Any) -> memory_pb2.SearchMemoryResponse:
@@ -649,6 +654,7 @@ class FakeOrchestrator(orchestrator_pb2_grpc.OrchestratorServiceServicer):
         self.repeat_last = False
         self.usage_requests: list[run_pb.GetUsageRequest] = []
         self.set_models: list[run_pb.SetModelRequest] = []
+        self.set_limits: list[run_pb.SetLimitRuleRequest] = []
         self.approval_pages: list[run_pb.ListApprovalsRequest] = []
         self.decisions: list[run_pb.ResolveApprovalRequest] = []
         self.decision_failure: GroundworkError | None = None
@@ -724,7 +730,7 @@ class FakeOrchestrator(orchestrator_pb2_grpc.OrchestratorServiceServicer):
     async def GetUsage(self, request: Any, context: Any) -> run_pb.GetUsageResponse:
         self.usage_requests.append(request)
         total = run_pb.UsageRow(runs=2, prompt_tokens=100, completion_tokens=10, cost_usd=0.5)
-        row = run_pb.UsageRow(key="qwen")
+        row = run_pb.UsageRow(key="2026-01-31" if request.group_by == "day" else "qwen")
         row.MergeFrom(total)
         return run_pb.GetUsageResponse(rows=[row], total=total)
 
@@ -734,9 +740,11 @@ class FakeOrchestrator(orchestrator_pb2_grpc.OrchestratorServiceServicer):
 
     async def ListLimitRules(self, request: Any, context: Any) -> run_pb.ListLimitRulesResponse:
         limit = run_pb.Limit(what="runs", amount=5, per="day")
-        return run_pb.ListLimitRulesResponse(rules=[run_pb.LimitRule(whose="subject:*", limits=[limit], tenant_id="t")])
+        rule = run_pb.LimitRule(whose="subject:*", limits=[limit], tenant_id=current_principal().tenant_id)
+        return run_pb.ListLimitRulesResponse(rules=[rule])
 
     async def SetLimitRule(self, request: Any, context: Any) -> run_pb.SetLimitRuleResponse:
+        self.set_limits.append(request)
         return run_pb.SetLimitRuleResponse(rule=run_pb.LimitRule(whose=request.whose, limits=request.limits))
 
     def _approval(self) -> run_pb.PendingApproval:

@@ -4,7 +4,7 @@ import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
-import { api, dataOf, save } from "../../api/client";
+import { api, bodyOf, dataOf, save } from "../../api/client";
 import type { Schemas } from "../../api/types";
 import { useFormat } from "../../i18n/format";
 import { Button, Confirm, Empty, Failure, Icon, IconButton } from "../../parts";
@@ -31,7 +31,7 @@ export function Memory() {
       save(new Blob([JSON.stringify(await dataOf(api.GET("/v1/memory/export")), null, 2)], { type: "application/json" }), "memory.json"),
   });
   const forgetAll = async () => {
-    await api.POST("/v1/memory/forget", { body: { everything: true, fact_ids: [], text: "", thread_id: null } as never });
+    await api.POST("/v1/memory/forget", { body: bodyOf<Schemas["MemoryForgetting"]>({ everything: true }) });
     await again();
   };
   const isPaused = summary.data?.paused ?? false;

@@ -1,4 +1,4 @@
-// Operating, by what the caller may: health, jobs and dead letters, models, keys, costs, and what research cost.
+// Operating, by what the caller may: health, jobs and dead letters, models, keys, costs, limits, and what research cost.
 
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
@@ -7,19 +7,22 @@ import { useMay } from "../../shell/caller";
 import { Health } from "./Health";
 import { Jobs } from "./Jobs";
 import { Keys } from "./Keys";
+import { Limits } from "./Limits";
 import { Models } from "./Models";
 import { Runs } from "./Runs";
 import { Usage } from "./Usage";
 import "../../style/pages.css";
 
-type Part = "health" | "jobs" | "models" | "keys" | "usage" | "runs";
-const PARTS = { health: Health, jobs: Jobs, models: Models, keys: Keys, usage: Usage, runs: Runs };
+type Part = "health" | "jobs" | "models" | "keys" | "usage" | "limits" | "runs";
+const PARTS = { health: Health, jobs: Jobs, models: Models, keys: Keys, usage: Usage, limits: Limits, runs: Runs };
 
 export function Operating() {
   const { t } = useTranslation();
   const may = useMay();
   const [part, choose] = useState<Part>("health");
-  const offered = (["health", "usage", "runs", "jobs", "models", "keys"] as Part[]).filter((each) => each !== "jobs" || may.change);
+  const offered = (["health", "usage", "limits", "runs", "jobs", "models", "keys"] as Part[]).filter(
+    (each) => each !== "jobs" || may.change,
+  );
   const Shown = PARTS[part];
   return (
     <div className="column wide">

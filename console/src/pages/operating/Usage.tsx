@@ -23,7 +23,10 @@ export function Usage() {
   const subject = everybody || by === "subject" ? "*" : undefined;
   const { data, error } = useQuery({
     queryKey: ["usage", by, since, until, subject],
-    queryFn: () => dataOf(api.GET("/v1/usage", { params: { query: { since, until, group_by: by, ...(subject ? { subject } : {}) } } })),
+    queryFn: async () => ({
+      by, // what is shown until other rows have come
+      ...(await dataOf(api.GET("/v1/usage", { params: { query: { since, until, group_by: by, ...(subject ? { subject } : {}) } } }))),
+    }),
     placeholderData: (before) => before,
   });
   const groups = (["day", "model", ...(may.administer ? ["subject"] : [])] as By[]).map((id) => ({ id, label: t(`usage.by_${id}`) }));
@@ -53,7 +56,7 @@ export function Usage() {
         </dl>
       )}
       {data && !rows.length && <p className="hint">{t("usage.none")}</p>}
-      {by === "day" && rows.length > 1 && (
+      {data?.by === "day" && rows.length > 1 && (
         <Suspense fallback={null}>
           <Chart
             chart={{
@@ -72,7 +75,7 @@ export function Usage() {
           <table>
             <thead>
               <tr>
-                <th scope="col">{t(`usage.by_${by}`)}</th>
+                <th scope="col">{t(`usage.by_${data?.by ?? by}`)}</th>
                 <th scope="col">{t("usage.runs")}</th>
                 <th scope="col">{t("usage.read")}</th>
                 <th scope="col">{t("usage.written")}</th>
@@ -82,7 +85,7 @@ export function Usage() {
             <tbody>
               {rows.map((each) => (
                 <tr key={each.key}>
-                  <td dir="auto">{(by === "day" && each.key ? format.day(each.key) : each.key) || t("usage.noModel")}</td>
+                  <td dir="auto">{(data?.by === "day" && each.key ? format.day(each.key) : each.key) || t("usage.noModel")}</td>
                   <td>{format.number(each.runs)}</td>
                   <td>{format.number(each.prompt_tokens)}</td>
                   <td>{format.number(each.completion_tokens)}</td>
