@@ -164,7 +164,7 @@ async def run_api(settings: IngestSettings) -> None:
             ingest_pb2_grpc.add_IngestServiceServicer_to_server,
             IngestServicer(
                 uploads=uploads,
-                copying=Copying(shared.documents, listing, shared.catalog, uploads),
+                copying=Copying(shared.documents, shared.access, shared.lists, listing, shared.catalog, uploads),
                 listing=listing,
                 deletion=shared.deletion,
                 reviser=shared.reviser,
@@ -172,7 +172,9 @@ async def run_api(settings: IngestSettings) -> None:
                 dead_letters=shared.letters,
                 access=shared.access,
                 keys=keys,
-                sources=SourceDesk(sources, shared.documents, known, shared.catalog, opener, keys, _now, _new_id),
+                sources=SourceDesk(
+                    sources, shared.documents, known, shared.catalog, shared.access, opener, keys, _now, _new_id
+                ),
                 access_desk=AccessDesk(shared.documents, shared.access, shared.lists, _now),
             ),
             ingest_pb2.DESCRIPTOR.services_by_name["IngestService"],

@@ -655,7 +655,7 @@ export interface paths {
         post?: never;
         /**
          * Delete File
-         * @description Removes a file, also from the vector stores that it was added to.
+         * @description Removes a file, also from the vector stores that it was added to, as far as you may change them.
          */
         delete: operations["delete_file_v1_files__file_id__delete"];
         options?: never;
@@ -1342,14 +1342,15 @@ export interface paths {
         post?: never;
         /**
          * Delete Source
-         * @description Removes a source. Its documents go behind the answer.
+         * @description Removes a source, for which you need the role `owner` on its collection. Its documents go behind the answer.
          */
         delete: operations["delete_source_v1_sources__source_id__delete"];
         options?: never;
         head?: never;
         /**
          * Update Source
-         * @description Changes how often a source is synced, pauses it or lets it go on, or gives it other secrets.
+         * @description Changes how often a source is synced, pauses it or lets it go on, or gives it other secrets, for which you
+         *     need the role `owner` on its collection.
          */
         patch: operations["update_source_v1_sources__source_id__patch"];
         trace?: never;
@@ -1366,7 +1367,7 @@ export interface paths {
         /**
          * Run Source
          * @description Starts a sync now. It also tries files again that could not be read. A source that has no files any more keeps its
-         *     documents until this says `accept_empty`.
+         *     documents until this says `accept_empty`, which takes the role `owner` on its collection.
          */
         post: operations["run_source_v1_sources__source_id__run_post"];
         delete?: never;

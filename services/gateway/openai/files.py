@@ -108,9 +108,9 @@ async def get_file(file_id: FilePath, services: Services) -> JSONResponse:
     "/{file_id}", dependencies=[NEEDS_INGEST], responses={200: {"description": "It is gone."}, **problems(404)}
 )
 async def delete_file(file_id: FilePath, services: Services) -> JSONResponse:
-    """Removes a file, also from the vector stores that it was added to."""
+    """Removes a file, also from the vector stores that it was added to, as far as you may change them."""
     file = await find_file(services, file_id)
-    await delete_documents(services, file.copies.values())
+    await delete_documents(services, file.copies.values(), only_own=True)
     await delete_documents(services, [file.document_id])
     return reply(deleted(file_id, "file"))
 

@@ -2,11 +2,12 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import TypeVar
 
 from groundwork.ingest.v1 import ingest_pb2 as pb
 
-from kit.errors import NotFound
+from kit.errors import NotFound, PermissionDenied
 from services.gateway.backends import Backends
 from services.gateway.errors import FileNotInStore
 from services.gateway.openai.shapes import file_id
@@ -57,15 +58,16 @@ async def copy_files(
     return await _each(list(files), copy)
 
 
-async def delete_documents(services: Backends, document_ids: Iterable[str]) -> None:
-    """Removes documents. Those that are gone already are no error."""
+async def delete_documents(services: Backends, document_ids: Iterable[str], *, only_own: bool = False) -> None:
+    """Removes documents. Those that are gone already are no error; with `only_own`, those that the caller may not remove are
+    none either, and stay."""
+
+    harmless = (NotFound, PermissionDenied) if only_own else (NotFound,)
 
     async def delete(document_id: str) -> None:
         request = pb.DeleteDocumentRequest(document_id=document_id)
-        try:
+        with suppress(*harmless):
             await services.ingest.DeleteDocument(request, timeout=services.settings.rpc_timeout_s)
-        except NotFound:
-            return
 
     await _each(list(document_ids), delete)
 

@@ -58,7 +58,8 @@ async def get_source(source_id: SourcePath, services: Services) -> Source:
 
 @router.patch("/{source_id}", responses=problems(404, 413, 415))
 async def update_source(source_id: SourcePath, changed: ChangedSource, services: Services) -> Source:
-    """Changes how often a source is synced, pauses it or lets it go on, or gives it other secrets."""
+    """Changes how often a source is synced, pauses it or lets it go on, or gives it other secrets, for which you
+    need the role `owner` on its collection."""
     request = pb.UpdateSourceRequest(
         source_id=source_id,
         every=None if changed.every_s is None else Duration(seconds=changed.every_s),
@@ -72,7 +73,7 @@ async def update_source(source_id: SourcePath, changed: ChangedSource, services:
 @router.post("/{source_id}/run", status_code=202, responses=problems(404, 413, 415))
 async def run_source(source_id: SourcePath, run: SourceRun, services: Services) -> Source:
     """Starts a sync now. It also tries files again that could not be read. A source that has no files any more keeps its
-    documents until this says `accept_empty`."""
+    documents until this says `accept_empty`, which takes the role `owner` on its collection."""
     request = pb.RunSourceRequest(source_id=source_id, accept_empty=run.accept_empty)
     answer = await services.ingest.RunSource(request, timeout=services.settings.rpc_timeout_s)
     return _source(answer.source)
@@ -80,7 +81,7 @@ async def run_source(source_id: SourcePath, run: SourceRun, services: Services) 
 
 @router.delete("/{source_id}", status_code=202, responses=problems(404))
 async def delete_source(source_id: SourcePath, services: Services) -> Response:
-    """Removes a source. Its documents go behind the answer."""
+    """Removes a source, for which you need the role `owner` on its collection. Its documents go behind the answer."""
     await services.ingest.DeleteSource(
         pb.DeleteSourceRequest(source_id=source_id), timeout=services.settings.rpc_timeout_s
     )

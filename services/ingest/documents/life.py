@@ -209,9 +209,9 @@ def note_access(document: Document, now: datetime) -> Document:
     return replace(document, updated_at=now)
 
 
-def note_copy(document: Document, collection_id: str, copy_id: str) -> Document:
-    """The document's file was copied into a collection. This is no move."""
-    return replace(document, copies={**document.copies, collection_id: copy_id})
+def note_copies(document: Document, copies: Mapping[str, str]) -> Document:
+    """The document's file was copied into a collection; all its copies, by collection. This is no move."""
+    return replace(document, copies=dict(copies))
 
 
 def note_batch(document: Document, batch: str) -> Document:

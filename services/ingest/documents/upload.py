@@ -61,7 +61,8 @@ class Upload:
     origin: Origin | None = None
     """The file of a source that it is."""
     access: DocumentAccess | None = None
-    """Who may read it. None: of a new document those who may read its collection; else as it is."""
+    """Who may read it. None: of a new document those who may read its collection; else as it is. A copy that is there already
+    keeps its own."""
     by: Principal | None = None
     """Who uploads it; None for a source."""
     keep: bool = False
@@ -271,7 +272,8 @@ class Uploads:
             origin = replace(old.origin, version="")  # the next sync brings back what is at the source
         if upload.by is not None and not await self._access.may_read(upload.by, old.collection_id, old.document_id):
             raise NameTaken(f"the name {upload.name} is taken in this collection; give the file another name")
-        await self._set_access(old.tenant_id, old.document_id, upload)
+        if not upload.copy_of:
+            await self._set_access(old.tenant_id, old.document_id, upload)
         is_same = old.content == content and old.metadata == upload.metadata
         if is_same and old.status not in (Status.FAILED, Status.UNKNOWN):
             if origin and origin != old.origin:

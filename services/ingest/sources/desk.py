@@ -1,4 +1,5 @@
-"""What people do with sources. A source belongs to its collection: who may read that sees it, who may change that changes it."""
+"""What people do with sources. A source belongs to its collection: who may read that sees it, who may change that changes it. What
+may remove documents that are hidden from an editor takes an owner."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -10,6 +11,7 @@ from kit.access.principal import ADMIN, Principal
 from kit.errors import AlreadyExists, GroundworkError
 from kit.stores.idempotency import Attempt
 from services.ingest.documents import naming
+from services.ingest.documents.access import Access
 from services.ingest.documents.catalog import Catalog
 from services.ingest.errors import BadSource, CollectionNotFound, SourceNotFound
 from services.ingest.ports import DocumentStore, Keys
@@ -59,6 +61,7 @@ class SourceDesk:
         documents: DocumentStore,
         known: KnownFiles,
         catalog: Catalog,
+        access: Access,
         opener: SourceOpener,
         keys: Keys,
         now: Callable[[], datetime],
@@ -68,6 +71,7 @@ class SourceDesk:
         self._documents = documents
         self._known = known
         self._catalog = catalog
+        self._access = access
         self._opener = opener
         self._keys = keys
         self._now = now
@@ -126,7 +130,7 @@ class SourceDesk:
 
     async def get(self, caller: Principal, source_id: str) -> SourceReport:
         """Raises SourceNotFound."""
-        return await self._whole_report(await self._found(caller, source_id))
+        return await self._whole_report(caller, await self._found(caller, source_id))
 
     async def all_of(self, caller: Principal, collection_id: str = "") -> list[SourceReport]:
         """The sources of the collections that the caller may read, or of one, by name."""
@@ -144,7 +148,7 @@ class SourceDesk:
 
     async def update(self, caller: Principal, source_id: str, change: SourceChange) -> SourceReport:
         """Raises SourceNotFound, NotYours, BadSource."""
-        record = await self._found_to_change(caller, source_id)
+        record = await self._found_to_change(caller, source_id, by_owner=change.secrets is not None)
         every_s = None if change.every_s is None else _checked_pause(change.every_s)
         if change.secrets is not None:
             kind = self._opener.kind(record.kind)
@@ -166,7 +170,7 @@ class SourceDesk:
 
     async def run(self, caller: Principal, source_id: str, *, accept_empty: bool) -> SourceReport:
         """Has a sync begin now, which also tries files again that could not be read. Raises SourceNotFound, NotYours, BadSource."""
-        if (await self._found_to_change(caller, source_id)).paused:
+        if (await self._found_to_change(caller, source_id, by_owner=accept_empty)).paused:
             raise BadSource("the source is paused; let it go on first")
         return await self._changed(
             caller, source_id, lambda now: replace(now, requested_at=self._now(), accepts_empty=accept_empty)
@@ -174,7 +178,7 @@ class SourceDesk:
 
     async def delete(self, caller: Principal, source_id: str) -> None:
         """Removes a source; its documents go behind the answer. Raises SourceNotFound, NotYours."""
-        await self._found_to_change(caller, source_id)
+        await self._found_to_change(caller, source_id, by_owner=True)
         await self._sources.change(caller.tenant_id, source_id, lambda now: replace(now, deleting=True))
 
     async def _changed(
@@ -183,7 +187,7 @@ class SourceDesk:
         record = await self._sources.change(caller.tenant_id, source_id, change)
         if record is None:
             raise _not_found(source_id)
-        return await self._whole_report(record)
+        return await self._whole_report(caller, record)
 
     async def _found(self, caller: Principal, source_id: str) -> SourceRecord:
         if naming.is_document_id(source_id):  # the same alphabet: anything else must not reach a key
@@ -192,11 +196,15 @@ class SourceDesk:
                 return record
         raise _not_found(source_id)
 
-    async def _found_to_change(self, caller: Principal, source_id: str) -> SourceRecord:
+    async def _found_to_change(self, caller: Principal, source_id: str, *, by_owner: bool = False) -> SourceRecord:
+        """`by_owner`: the change may remove documents that an editor may not know of."""
         record = await self._found(caller, source_id)
         if self._opener.kind(record.kind).needs_admin:
             caller.require(ADMIN)
-        await self._catalog.get_to_edit(caller, record.collection_id)
+        if by_owner:
+            await self._catalog.get_to_manage(caller, record.collection_id)
+        else:
+            await self._catalog.get_to_edit(caller, record.collection_id)
         return record
 
     async def _may_read(self, caller: Principal, collection_id: str) -> bool:
@@ -212,11 +220,18 @@ class SourceDesk:
         pending, rejected = sum(file.is_pending for file in files), sum(file.is_rejected for file in files)
         return SourceReport(record, len(files), pending, rejected)
 
-    async def _whole_report(self, record: SourceRecord) -> SourceReport:
-        """With the documents that could not be read."""
-        report = await self._report(record)
-        known = sorted((await self._known.of(record.place)).items())
-        ids = [file.document_id for _, file in known if file.is_rejected][:_REJECTED_SHOWN]
+    async def _whole_report(self, caller: Principal, record: SourceRecord) -> SourceReport:
+        """With the files that could not be taken and the documents that could not be read, as far as the caller may know of them;
+        all are counted."""
+        known = await self._known.of(record.place)
+
+        async def sees(key: str) -> bool:
+            return key not in known or await self._access.sees(caller, record.collection_id, known[key].document_id)
+
+        failing = tuple([file for file in record.sync.failing if await sees(file.key)])
+        report = await self._report(replace(record, sync=replace(record.sync, failing=failing)))
+        keys = [key for key in sorted(known) if known[key].is_rejected and await sees(key)]
+        ids = [known[key].document_id for key in keys[:_REJECTED_SHOWN]]
         found = [await self._documents.get(record.tenant_id, document_id) for document_id in ids]
         rejected = [stored.document for stored in found if stored and stored.document.error and stored.document.origin]
         return replace(report, rejected=tuple(rejected))

@@ -51,6 +51,8 @@ def document(document_id: str = "d0000001", **fields: Any) -> ingest_pb2.Documen
 class FakeIngest(ingest_pb2_grpc.IngestServiceServicer):
     def __init__(self) -> None:
         self.documents: dict[str, ingest_pb2.Document] = {}
+        self.others: set[str] = set()
+        """Ids of documents that the caller may read and not remove."""
         self.files: dict[str, bytes] = {}
         self.sources: dict[str, ingest_pb2.Source] = {}
         self.source_requests: list[Any] = []
@@ -140,6 +142,8 @@ class FakeIngest(ingest_pb2_grpc.IngestServiceServicer):
         return ingest_pb2.CopyDocumentResponse(document=copy)
 
     async def DeleteDocument(self, request: Any, context: Any) -> ingest_pb2.DeleteDocumentResponse:
+        if request.document_id in self.others:
+            raise PermissionDenied("this takes the role editor", reason="NOT_YOURS")
         self.documents.pop(request.document_id, None)
         return ingest_pb2.DeleteDocumentResponse()
 

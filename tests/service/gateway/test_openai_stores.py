@@ -131,3 +131,14 @@ async def test_embeddings_that_nobody_can_make_are_refused(
     answer = await client.post("/v1/embeddings", json={"model": "small", "input": "ab", **changed})
     assert answer.status_code in (400, 404)
     assert answer.json()["error"]["param"] == param
+
+
+async def test_file_is_deleted_although_somebody_else_has_copied_it(client: httpx.AsyncClient, world: World) -> None:
+    stored = {
+        "d0000001": document(status=KEPT, collection_id="files", copies={"theirs": "c1" * 16, "contracts": "c2" * 16}),
+        "c1" * 16: document("c1" * 16, collection_id="theirs"),
+        "c2" * 16: document("c2" * 16, collection_id="contracts"),
+    }
+    world.ingest.documents, world.ingest.others = stored, {"c1" * 16}
+    answer = await client.delete("/v1/files/d0000001")
+    assert (answer.status_code, list(world.ingest.documents)) == (200, ["c1" * 16])

@@ -6,10 +6,12 @@ from pathlib import Path
 import pytest
 
 from kit.errors import GroundworkError
+from kit.stores.collections import Member, Visibility
+from kit.stores.document_access import DocumentAccess
 from services.ingest.documents.copying import Copying
 from services.ingest.documents.listing import Page
 from services.ingest.documents.models import Document, Status
-from services.ingest.errors import BadPageToken, DocumentNotFound, NameTaken
+from services.ingest.errors import BadPageToken, BadUpload, DocumentNotFound, NameTaken
 from tests.unit.ingest.world import ANN, BOB, TENANT, World
 
 
@@ -23,7 +25,7 @@ async def world(tmp_path: Path) -> World:
 
 @pytest.fixture
 def copying(world: World) -> Copying:
-    return Copying(world.store, world.listing, world.catalog, world.uploads)
+    return Copying(world.store, world.access, world.lists, world.listing, world.catalog, world.uploads)
 
 
 async def keep(world: World, text: str = "Four weeks.", name: str = "1/notice.txt") -> Document:
@@ -128,3 +130,53 @@ async def test_pages_go_on_after_a_document_in_either_order(world: World, copyin
     with pytest.raises(BadPageToken):
         await world.listing.page(ANN, Page("store", after_document_id="ab" * 16))
     assert (await world.listing.counts(ANN))["store"].total == 3
+
+
+@pytest.fixture
+async def shared(world: World) -> None:
+    """Everybody reads the files and the store, and Bob is an editor of the store."""
+    for collection_id in ("files", "store"):
+        await world.catalog.update(ANN, collection_id, visibility=Visibility.TENANT)
+    await world.catalog.set_member(ANN, "store", Member("subject", "bob", "editor"))
+
+
+@pytest.mark.usefixtures("shared")
+async def test_copy_begins_with_the_access_list_of_its_original_and_keeps_its_own(
+    world: World, copying: Copying
+) -> None:
+    kept = await keep(world)
+    await world.lists.put(TENANT, kept.document_id, DocumentAccess("files", groups=frozenset({"legal"})))
+    copy = await copying.copy(ANN, kept.document_id, "store", {})
+    assert await world.lists.get(TENANT, copy.document_id) == DocumentAccess("store", groups=frozenset({"legal"}))
+    with pytest.raises(DocumentNotFound):
+        await world.listing.get(BOB, copy.document_id)
+    own = DocumentAccess("store", groups=frozenset({"board"}))
+    await world.lists.put(TENANT, copy.document_id, own)
+    again = await copying.copy(ANN, kept.document_id, "store", {"year": "2026"})
+    assert again.document_id == copy.document_id
+    assert await world.lists.get(TENANT, copy.document_id) == own
+
+
+@pytest.mark.usefixtures("shared")
+async def test_copy_that_is_hidden_from_an_editor_is_not_changed_by_them(world: World, copying: Copying) -> None:
+    kept = await keep(world)
+    hidden = await copying.copy(ANN, kept.document_id, "store", {"year": "2026"})
+    await world.lists.put(TENANT, hidden.document_id, DocumentAccess("store"))
+    theirs = await copying.copy(BOB, kept.document_id, "store", {"year": "1999"})
+    assert theirs.document_id != hidden.document_id
+    assert (await world.record(hidden)).metadata == {"year": "2026"}
+    assert (await copying.copy(BOB, kept.document_id, "store", {})).document_id == theirs.document_id
+
+
+async def test_file_is_in_so_many_collections_and_deleted_copies_do_not_count(world: World, copying: Copying) -> None:
+    kept = await keep(world)
+    places = [f"store-{number}" for number in range(101)]
+    for place in places:
+        await world.catalog.create(ANN, place, "")
+    first, *_ = [await copying.copy(ANN, kept.document_id, place, {}) for place in places[:100]]
+    with pytest.raises(BadUpload, match="100 collections"):
+        await copying.copy(ANN, kept.document_id, places[100], {})
+    await copying.copy(ANN, kept.document_id, places[99], {"year": "2026"})
+    await world.deletion.delete(TENANT, first.document_id)
+    await copying.copy(ANN, kept.document_id, places[100], {})
+    assert set((await world.record(kept)).copies) == set(places[1:])

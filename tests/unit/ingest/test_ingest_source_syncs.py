@@ -12,16 +12,19 @@ from typing import Any
 
 import pytest
 
+from kit.stores.collections import Member
+from kit.stores.document_access import DocumentAccess
 from services.ingest.documents.models import Document, Status
-from services.ingest.errors import FileNotTaken
+from services.ingest.errors import FileNotTaken, NotYours
+from services.ingest.sources.desk import SourceChange, SourceDesk
 from services.ingest.sources.known import KnownFiles
 from services.ingest.sources.models import FailingFile, SourceFile, SourceListing, SourceRecord
 from services.ingest.sources.opening import SourceOpener
 from services.ingest.sources.ports import Opening, SourceField, SourceKind, Surroundings
 from services.ingest.sources.syncing import SourceSyncs
-from tests.unit.ingest.fakes import FakeSourceStore
+from tests.unit.ingest.fakes import FakeKeys, FakeSourceStore
 from tests.unit.ingest.faults import Process, in_process, make_killable
-from tests.unit.ingest.world import TENANT, World
+from tests.unit.ingest.world import ANN, BOB, TENANT, World
 
 BEFORE = {"same.md": "Nobody touches this.", "edited.md": "First.", "old/name.md": "It moves.", "gone.md": "It goes."}
 AFTER = {"same.md": "Nobody touches this.", "edited.md": "Second.", "new/name.md": "It moves.", "fresh.md": "It comes."}
@@ -86,6 +89,13 @@ class Step:
             uploads=world.uploads,
             deletion=world.deletion,
             now=world.clock,
+        )
+
+    def desk(self) -> SourceDesk:
+        world = self.world
+        known = KnownFiles(world.store)
+        return SourceDesk(
+            self.sources, world.store, known, world.catalog, world.access, self.opener, FakeKeys(), world.clock, str
         )
 
     async def begin(self, files: dict[str, str]) -> None:
@@ -229,3 +239,51 @@ async def test_secrets_are_opened_for_the_source_that_they_were_sealed_for(tmp_p
     assert sealed.secret_names == ("key",)
     assert step.opener._secrets(sealed) == {"key": "k1"}
     assert step.opener._secrets(replace(sealed, sealed_secrets="")) == {}
+
+
+@pytest.fixture
+async def shared(tmp_path: Path) -> Step:
+    """A source of Ann's collection, where Bob is an editor. Each of its two documents failed at the last sync."""
+    step = Step(tmp_path)
+    await step.world.catalog.create(ANN, "papers", "")
+    await step.world.catalog.set_member(ANN, "papers", Member("subject", "bob", "editor"))
+    step.record = replace(step.record, collection_id="papers", settings={"at": "here"})
+    await step.begin({"hidden.md": "First.", "open.md": "First.", "broken.pdf": "%PDF-1.7 this is no PDF"})
+    step.place.files |= {"hidden.md": "Second.", "open.md": "Second."}
+    step.place.broken = {"hidden.md", "open.md"}
+    await step.sync()
+    return step
+
+
+async def test_files_of_documents_that_are_hidden_are_named_to_those_who_may_read_them(shared: Step) -> None:
+    desk = shared.desk()
+    for hidden in ("hidden.md", "broken.pdf"):
+        await shared.world.lists.put(TENANT, ids(shared)[hidden], DocumentAccess("papers"))
+    asked = [
+        await desk.get(BOB, shared.record.source_id),
+        await desk.update(BOB, shared.record.source_id, SourceChange(every_s=600)),
+        await desk.run(BOB, shared.record.source_id, accept_empty=False),
+    ]
+    assert [[file.key for file in report.record.sync.failing] for report in asked] == [["open.md"]] * 3
+    assert [(report.rejected, report.rejected_count) for report in asked] == [((), 1)] * 3
+    whole = await desk.get(ANN, shared.record.source_id)
+    assert [file.key for file in whole.record.sync.failing] == ["hidden.md", "open.md"]
+    assert [document.name for document in whole.rejected] == ["notes/broken.pdf"]
+    assert len((await shared.stored()).sync.failing) == 2
+
+
+async def test_what_may_remove_hidden_documents_takes_an_owner(shared: Step) -> None:
+    desk, source_id = shared.desk(), shared.record.source_id
+    for refused in (
+        desk.update(BOB, source_id, SourceChange(secrets={})),
+        desk.run(BOB, source_id, accept_empty=True),
+        desk.delete(BOB, source_id),
+    ):
+        with pytest.raises(NotYours, match="role owner"):
+            await refused
+    assert not (await shared.stored()).deleting
+    await desk.update(BOB, source_id, SourceChange(paused=True))
+    await desk.update(ANN, source_id, SourceChange(secrets={}, paused=False))
+    await desk.run(ANN, source_id, accept_empty=True)
+    await desk.delete(ANN, source_id)
+    assert (await shared.stored()).deleting
