@@ -13,6 +13,7 @@ from kit.errors import GroundworkError
 from kit.stores.collections import Member, Visibility
 from kit.stores.document_access import DocumentAccess
 from services.ingest.documents.access import access_list
+from services.ingest.documents.listing import Page
 from services.ingest.documents.models import Document, Status
 from tests.unit.ingest.world import ADMINISTRATOR, ANN, BOB, TENANT, World
 
@@ -77,8 +78,8 @@ async def test_owner_administrator_and_who_is_listed_may_all(
 
 async def test_listing_leaves_out_what_the_caller_may_not_read(world: World, document: Document) -> None:
     other = await world.upload("open", "open.txt", collection_id="papers")
-    assert (await world.listing.page(BOB, "papers", (), 0, ""))[0] == [other]
-    assert {each.document_id for each in (await world.listing.page(IN_LEGAL, "papers", (), 0, ""))[0]} == {
+    assert (await world.listing.page(BOB, Page("papers")))[0] == [other]
+    assert {each.document_id for each in (await world.listing.page(IN_LEGAL, Page("papers")))[0]} == {
         document.document_id,
         other.document_id,
     }
