@@ -3,12 +3,13 @@ address. A server that wants to be left alone for a while is, by all requests of
 
 import asyncio
 import contextlib
+import math
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from urllib.parse import urljoin
+from urllib.parse import urljoin, urlsplit
 
 import httpx
 
@@ -22,10 +23,14 @@ USER_AGENT = f"Groundwork/{release()} (sources)"
 _HEADERS = {"User-Agent": USER_AGENT, "Accept-Encoding": "identity"}
 _TIMEOUT = httpx.Timeout(30.0).as_dict()
 """Until a connection is there, an answer begins, and between two pieces of it."""
+_BEGIN_S, _TEXT_S, FILE_S = 60.0, 120.0, 3600.0
+"""Until the head of an answer, a text and a file are there as a whole, however steadily the server sends."""
 _PAUSES_S = (1.0, 4.0)
 """Before the second and the third try, where the server does not say how long it wants to be left alone."""
 _WAIT_MOST_S = 30.0
 """A server that wants more is left alone by ending the sync."""
+_REST_MOST_S = 7 * 86_400.0
+"""What a server wants beyond it is not heeded."""
 _REDIRECTS_MAX = 5
 _TRY_AGAIN = {429, 500, 502, 503, 504}
 _TEXT_BYTES_MAX = 32 * 1024 * 1024
@@ -53,10 +58,13 @@ class Outside:
         self._rests_until = 0.0
 
     @asynccontextmanager
-    async def ask(self, url: str, headers: Mapping[str, str] | None = None) -> AsyncIterator[httpx.Response]:
-        """The answer to a GET, of any status but what means "later"; a server that fails is asked thrice. Raises SourceAway,
-        SourceBusy, and as the guard."""
-        response = await self._answer(url, headers or {})
+    async def ask(
+        self, url: str, headers: Mapping[str, str] | None = None, *, only_host: str = ""
+    ) -> AsyncIterator[httpx.Response]:
+        """The answer to a GET, of any status but what means "later"; a server that fails is asked thrice. With `only_host`, a
+        host with its port, a redirect to another, or one too many, is the answer itself. Raises SourceAway, SourceBusy, and as the
+        guard."""
+        response = await self._answer(url, headers or {}, only_host)
         try:
             yield response
         finally:
@@ -67,7 +75,7 @@ class Outside:
         async with self.ask(url, headers) as response:
             try:
                 pieces, size = [], 0
-                async for piece in response.aiter_raw():
+                async for piece in _pieces(response, _TEXT_S):
                     pieces.append(piece)
                     size += len(piece)
                     if size > _TEXT_BYTES_MAX:
@@ -78,11 +86,11 @@ class Outside:
                 response.status_code, headers=response.headers, content=b"".join(pieces), request=response.request
             )
 
-    async def _answer(self, url: str, headers: Mapping[str, str]) -> httpx.Response:
+    async def _answer(self, url: str, headers: Mapping[str, str], only_host: str) -> httpx.Response:
         for pause_s in (*_PAUSES_S, None):
             if (rest_s := self._rests_until - self._clock()) > 0.0:
                 await self._sleep(rest_s)
-            response = await self._follow(url, headers)
+            response = await self._follow(url, headers, only_host)
             wait_s = _wanted_rest_s(response, pause_s)
             if wait_s is None:
                 return response
@@ -97,20 +105,21 @@ class Outside:
             self._rests_until = max(self._rests_until, self._clock() + wait_s)
         raise AssertionError("the last try returns or raises")
 
-    async def _follow(self, url: str, headers: Mapping[str, str]) -> httpx.Response:
-        for _ in range(_REDIRECTS_MAX + 1):
+    async def _follow(self, url: str, headers: Mapping[str, str], only_host: str) -> httpx.Response:
+        for left in reversed(range(_REDIRECTS_MAX + 1)):
             request = self._request(url, headers)
             if self._sign is not None and self._place(request) == self._home:
                 request.headers.update(await self._sign(request))
             try:
-                response = await self._transport.handle_async_request(request)
-            except httpx.TransportError as error:
+                async with asyncio.timeout(_BEGIN_S):
+                    response = await self._transport.handle_async_request(request)
+            except (httpx.TransportError, TimeoutError) as error:
                 raise _away(request.url, error) from error
             response.request = request
-            if not response.has_redirect_location:
+            url = redirect_of(response)
+            if not url or (only_host and (not left or urlsplit(url).netloc.lower() != only_host)):
                 return response
             await response.aclose()
-            url = urljoin(url, response.headers["location"])
         raise SourceAway(f"{request.url.host} answers with more than {_REDIRECTS_MAX} redirects")
 
     def _request(self, url: str, headers: Mapping[str, str]) -> httpx.Request:
@@ -140,13 +149,38 @@ async def outside(guard: EgressGuard, sign: Sign | None = None) -> AsyncIterator
         yield Outside(transport, sign)
 
 
-async def body_of(response: httpx.Response) -> AsyncIterator[bytes]:
-    """The bytes of a file as they come. Raises FileNotTaken when they end early."""
+async def body_of(response: httpx.Response, within_s: float = FILE_S) -> AsyncIterator[bytes]:
+    """The bytes of a file as they come. Raises FileNotTaken when they end early, or take longer than `within_s` altogether."""
     try:
-        async for piece in response.aiter_raw():
+        async for piece in _pieces(response, within_s):
             yield piece
     except httpx.TransportError as error:
         raise FileNotTaken("FILE_CUT_OFF", f"it ended early ({_said(error)}); the next sync reads it again") from error
+
+
+def redirect_of(response: httpx.Response) -> str:
+    """Where an answer sends us; empty for one that does not, or whose address nobody can read."""
+    if response.has_redirect_location:
+        with contextlib.suppress(ValueError):
+            url = urljoin(str(response.url), response.headers["location"])
+            urlsplit(url)
+            return url
+    return ""
+
+
+async def _pieces(response: httpx.Response, within_s: float) -> AsyncIterator[bytes]:
+    """Raises httpx.TransportError, also when the body is not there in time."""
+    until = asyncio.get_running_loop().time() + within_s
+    pieces = aiter(response.aiter_raw())
+    while True:
+        try:
+            async with asyncio.timeout_at(until):
+                piece = await anext(pieces, None)
+        except TimeoutError as error:
+            raise httpx.ReadTimeout(f"it took longer than {within_s:g} s") from error
+        if piece is None:
+            return
+        yield piece
 
 
 def _wanted_rest_s(response: httpx.Response, pause_s: float | None) -> float | None:
@@ -155,12 +189,19 @@ def _wanted_rest_s(response: httpx.Response, pause_s: float | None) -> float | N
         return None
     said = response.headers.get("retry-after", "")
     with contextlib.suppress(ValueError):
-        return max(0.0, float(said))
+        return _rest_s(float(said))
     with contextlib.suppress(ValueError, TypeError):
-        return max(0.0, (parsedate_to_datetime(said) - datetime.now(UTC)).total_seconds())
+        return _rest_s((parsedate_to_datetime(said) - datetime.now(UTC)).total_seconds())
     with contextlib.suppress(ValueError):
-        return max(1.0, float(response.headers.get("x-ratelimit-reset", "")) - datetime.now(UTC).timestamp())
+        return _rest_s(float(response.headers.get("x-ratelimit-reset", "")) - datetime.now(UTC).timestamp(), 1.0)
     return pause_s if pause_s is not None else 60.0
+
+
+def _rest_s(wanted_s: float, least_s: float = 0.0) -> float:
+    """Raises ValueError for what is no number of seconds."""
+    if not math.isfinite(wanted_s):
+        raise ValueError(wanted_s)
+    return min(max(least_s, wanted_s), _REST_MOST_S)
 
 
 def _says_when(response: httpx.Response) -> bool:

@@ -7,6 +7,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 
 from kit.errors import FailedPrecondition
+from kit.network.egress import place_of
 from services.ingest.errors import BadSource, SourceAway
 from services.ingest.sources.models import SourceRecord
 from services.ingest.sources.ports import Opening, SecretSealer, SourceKind, SourceReader, Surroundings
@@ -30,7 +31,7 @@ class SourceOpener:
     def checked_settings(
         self, kind: SourceKind, settings: Mapping[str, str], secrets: Mapping[str, str]
     ) -> Mapping[str, str]:
-        """Those that are not empty. Raises BadSource for what the kind does not know, and for what it lacks."""
+        """Those that are not empty. Raises BadSource for what the kind does not know, and for what it lacks, and UrlRefused."""
         for given, is_secret in ((settings, False), (secrets, True)):
             known = [each.name for each in kind.fields if each.is_secret is is_secret]
             if unknown := sorted(given.keys() - set(known)):
@@ -42,6 +43,8 @@ class SourceOpener:
         for each in kind.fields:
             if each.is_required and not (secrets if each.is_secret else settings).get(each.name):
                 raise BadSource(f"a source of kind {kind.name} needs {each.name}: {each.says}")
+            if each.is_url and (url := settings.get(each.name)):
+                place_of(url)
         return {name: value for name, value in settings.items() if value}
 
     def seal(self, record: SourceRecord, secrets: Mapping[str, str]) -> SourceRecord:

@@ -29,6 +29,7 @@ class SourceField:
     """What it means."""
     is_required: bool = False
     is_secret: bool = False
+    is_url: bool = False
 
 
 @dataclass(frozen=True)

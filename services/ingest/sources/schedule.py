@@ -21,6 +21,8 @@ _log = structlog.get_logger()
 _SUBJECT = "source-sync"
 _AT_ONCE = 4
 """Sources that are synced side by side; the others wait for their turn."""
+_AT_ONCE_OF_TENANT = 2
+"""So that slow sources of one tenant leave room for those of others."""
 _LOOK_EVERY_S = 2.0
 """A clock may be set, so that nobody sleeps until a moment."""
 _RETRY_AFTER_S = 5.0
@@ -96,11 +98,15 @@ class SourceSchedule:
                 self._stop(self._working, place)
         elif place not in self._watching:
             self._watching[place] = group.create_task(self._watch(record))
-        if place not in self._working and len(self._working) < _AT_ONCE and self._is_due(record):
+        if place not in self._working and self._has_room(place[0]) and self._is_due(record):
             self._touched.discard(place)
             if record.deleting:
                 self._removing.add(place)
             self._working[place] = group.create_task(self._work(record))
+
+    def _has_room(self, tenant_id: str) -> bool:
+        of_tenant = sum(1 for each, _ in self._working if each == tenant_id)
+        return len(self._working) < _AT_ONCE and of_tenant < _AT_ONCE_OF_TENANT
 
     def _is_due(self, record: SourceRecord) -> bool:
         if record.deleting:

@@ -19,6 +19,7 @@ from services.ingest.documents.models import Failure, Lane, Origin, Status
 from services.ingest.documents.upload import Upload, Uploads
 from services.ingest.errors import FileNotTaken, SourceAway, SourceBusy, SourceEmpty
 from services.ingest.ports import DocumentStore
+from services.ingest.sources.failures import in_time, why_failed
 from services.ingest.sources.known import KnownFile, KnownFiles
 from services.ingest.sources.models import (
     FAILING_KEPT,
@@ -99,9 +100,8 @@ class SourceSyncs:
         try:
             async with self._telling(source, progress):
                 await self._bring_into_step(source, progress)
-        except* GroundworkError as errors:
-            failed = _first(errors)
-            _log.warning("sync_failed", reason=failed.reason, error=failed.message)
+        except* Exception as errors:
+            failed = why_failed(errors)
 
         def ended(now: SourceRecord) -> SourceRecord:
             at, wait_s = self._now(), float(now.every_s)
@@ -153,7 +153,7 @@ class SourceSyncs:
             known = await self._known.of(source.place)
             had_trouble = source.sync.error is not None or source.sync.failing_count > 0
             reads_all = had_trouble or (retries and any(file.is_rejected for file in known.values()))
-            listing = await reader.list_changes("" if reads_all else source.sync.cursor)
+            listing = await in_time(reader.list_changes("" if reads_all else source.sync.cursor))
             known = await self._known.of(source.place)
             if listing.is_complete and known and not listing.files and not source.accepts_empty:
                 raise SourceEmpty(
@@ -290,11 +290,3 @@ def _gone(listing: SourceListing, known: dict[str, KnownFile]) -> list[str]:
 
 def _kept(progress: _Progress) -> tuple[FailingFile, ...]:
     return tuple(progress.failing[key] for key in sorted(progress.failing)[:FAILING_KEPT])
-
-
-def _first(errors: BaseExceptionGroup[GroundworkError]) -> GroundworkError:
-    error: BaseException = errors
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    assert isinstance(error, GroundworkError)
-    return error

@@ -1,6 +1,7 @@
 """How sources ask servers: patiently, and nowhere inside."""
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
@@ -9,6 +10,7 @@ import pytest
 from aiohttp import web
 
 from kit.network.egress import EgressGuard, parse_networks
+from services.ingest.adapters import outside as outside_module
 from services.ingest.adapters.outside import Outside, body_of, outside
 from services.ingest.errors import FileNotTaken, SourceAway, SourceBusy
 from tests.doubles.http_double import LOOPBACK, OTHER_LOOPBACK, Failure, HttpDouble, Recorded
@@ -57,6 +59,34 @@ async def test_server_that_wants_long_rest_is_left_alone(status: int, headers: M
     assert waits == []
     assert busy.value.retry_after_s is not None
     assert busy.value.retry_after_s >= 3600.0
+
+
+@pytest.mark.parametrize(("said", "heeded_s"), [("1e12", 7 * 86_400.0), ("inf", 60.0), ("nan", 60.0)])
+async def test_rest_without_measure_is_bounded(said: str, heeded_s: float) -> None:
+    server = Server()
+    server.failures = [Failure("GET /a", 429, headers={"retry-after": said})] * 3
+    async with server.running(), patient() as (http, _):
+        with pytest.raises(SourceBusy) as busy:
+            await http.text(f"{server.url}/a")
+    assert busy.value.retry_after_s == heeded_s
+
+
+async def test_answer_that_drips_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(outside_module, "_TEXT_S", 0.3)
+
+    async def drip(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n")
+        with contextlib.suppress(ConnectionError):
+            while True:
+                writer.write(b"x")
+                await writer.drain()
+                await asyncio.sleep(0.01)
+
+    server = await asyncio.start_server(drip, LOOPBACK)
+    port = server.sockets[0].getsockname()[1]
+    async with server, outside(GUARD) as http:
+        with pytest.raises(SourceAway, match="longer than"):
+            await http.text(f"http://{LOOPBACK}:{port}/")
 
 
 async def test_server_that_fails_for_good_is_asked_thrice() -> None:

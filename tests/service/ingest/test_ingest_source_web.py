@@ -1,10 +1,12 @@
 """Web sites and feeds over real HTTP: what is done there is done to their documents."""
 
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 
 from kit.errors import FailedPrecondition, GroundworkError, InvalidArgument
+from services.ingest.adapters.sources import web_site
 from tests.doubles.http_double import OTHER_LOOPBACK, Failure
 from tests.doubles.web_site import Resource, WebSite
 from tests.service.ingest.conftest import System
@@ -80,6 +82,55 @@ async def test_page_that_fails_is_named_and_keeps_its_document(site: WebSite, us
     assert await names(user) == {"docs/index.html", "docs/plan.html"}
 
 
+async def test_page_that_fails_costs_no_page_behind_it(site: WebSite, user: SourceUser) -> None:
+    site.page("/docs/", "The towers.", "hub", "away", "old")
+    site.page("/docs/hub", "More.", "plan")
+    site.page("/docs/away", "More.", "costs")
+    site.page("/docs/plan", "The tower is to be painted green.")
+    site.page("/docs/costs", "The paint costs 400 crowns.")
+    site.page("/docs/old", "It goes.")
+    await made(user, site)
+    site.resources["/docs/hub"] = Resource(b"", status=403)
+    login = "http://login.elsewhere.test/"
+    site.resources["/docs/away"] = Resource(b"", status=302, headers={"location": login})
+    del site.resources["/docs/old"]
+    source = await user.synced()
+    assert {file.path for file in source.failing} == {f"{site.url}/docs/hub", f"{site.url}/docs/away"}
+    assert await names(user) == {f"docs/{name}.html" for name in ("index", "hub", "away", "plan", "costs")}
+
+    site.resources["/docs/"] = Resource(b"", status=302, headers={"location": login})
+    source = await user.synced()
+    assert (source.error.reason, "login.elsewhere.test" in source.error.message) == ("SOURCE_AWAY", True)
+    assert len(await names(user)) == 5
+
+
+@pytest.mark.parametrize("broken", [Resource(b"", status=404), Resource(b"<urlset><url>", "application/xml")])
+async def test_sitemap_that_fails_costs_no_page(site: WebSite, user: SourceUser, broken: Resource) -> None:
+    index = "<sitemapindex><sitemap><loc>{0}/one.xml</loc></sitemap><sitemap><loc>{0}/two.xml</loc></sitemap></sitemapindex>"
+    site.write("/docs/", index.format(site.url), "application/xml")
+    for name, page in (("one", "a"), ("two", "b")):
+        site.write(f"/{name}.xml", f"<urlset><url><loc>{site.url}/{page}</loc></url></urlset>", "application/xml")
+        site.page(f"/{page}", f"Page {page}.")
+    await made(user, site)
+    assert await names(user) == {"a.html", "b.html"}
+    site.resources["/two.xml"] = broken
+    source = await user.synced()
+    assert [file.path for file in source.failing] == [f"{site.url}/two.xml"]
+    assert await names(user) == {"a.html", "b.html"}
+
+
+async def test_site_without_end_is_listed_in_part(
+    site: WebSite, user: SourceUser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(web_site, "_KEPT_BYTES_MOST", 0)
+    site.page("/docs/", "The towers.", "plan", *(f"no-{number}" for number in range(40)))
+    site.page("/docs/plan", "The tower is to be painted green.")
+    await made(user, site, pages="3")
+    source = await user.get()
+    assert [file.reason for file in source.failing] == ["SITE_TOO_LARGE"]
+    assert await names(user) == {"docs/index.html", "docs/plan.html"}
+
+
 async def test_site_that_is_away_or_wants_rest_loses_no_document(site: WebSite, user: SourceUser) -> None:
     site.page("/docs/", "The towers.", "plan")
     site.page("/docs/plan", "The tower is to be painted green.")
@@ -132,11 +183,21 @@ async def test_feed_keeps_entries_that_it_no_longer_lists(site: WebSite, user: S
     assert len(await user.documents()) == 3
 
 
+async def test_feed_that_is_a_path_reads_no_file(site: WebSite, user: SourceUser, tmp_path: Path) -> None:
+    inside = tmp_path / "inside.xml"
+    inside.write_text(RSS.format(ITEM.format("secret", "It is secret.")))
+    site.write("/feed", str(inside), "text/xml")
+    await user.make(kind="feed", name="news", settings={"url": f"{site.url}/feed"})
+    source = await user.until(lambda it: it.sync.HasField("ended_at"))
+    assert (source.error.reason, source.file_count) == ("SOURCE_AWAY", 0)
+
+
 async def test_what_is_no_site_is_refused_when_it_is_made(site: WebSite, user: SourceUser) -> None:
     refused: tuple[tuple[str, type[GroundworkError], str], ...] = (
         (f"{site.url}/nothing", FailedPrecondition, "answers with 404"),
         (f"{site.url}/closed", FailedPrecondition, "asks programs not to read"),
         ("http://169.254.169.254/latest/", FailedPrecondition, "not on the public internet"),
+        ("http://[x/", InvalidArgument, "cannot be read"),
         ("ftp://files.example.com/", InvalidArgument, "must begin with http"),
         (f"http://user:pass@{OTHER_LOOPBACK}/", InvalidArgument, "must not carry a user"),
     )

@@ -233,6 +233,17 @@ async def test_part_that_cannot_be_listed_keeps_its_documents(tmp_path: Path) ->
     assert [file.key for file in state.failing] == ["old"]
 
 
+async def test_error_that_nobody_foresaw_ends_the_sync_as_failed(tmp_path: Path) -> None:
+    step = Step(tmp_path)
+    await step.begin(BEFORE)
+    step.place.listing = {"no such field": 1}
+    state = (await step.sync()).sync
+    assert (state.began_at, state.error and state.error.reason) == (None, "INTERNAL")
+    assert step.texts() == BEFORE
+    step.place.listing = {}
+    assert (await step.sync()).sync.error is None
+
+
 async def test_secrets_are_opened_for_the_source_that_they_were_sealed_for(tmp_path: Path) -> None:
     step = Step(tmp_path)
     sealed = step.opener.seal(step.record, {"key": "k1", "empty": ""})

@@ -8,6 +8,9 @@ from defusedxml import ElementTree
 from selectolax.lexbor import LexborHTMLParser
 
 _URL_CHARACTERS_MOST = 2_000
+_LINKS_MOST = 10_000
+"""Of one page."""
+_HEAD_BYTES = 4_096
 
 
 def links_of(body: bytes, url: str) -> tuple[str, ...]:
@@ -19,8 +22,12 @@ def links_of(body: bytes, url: str) -> tuple[str, ...]:
     for anchor in tree.css("a[href]"):
         if "nofollow" not in (anchor.attributes.get("rel") or "").lower():
             with contextlib.suppress(ValueError):
-                found[plain_url(urljoin(below, (anchor.attributes.get("href") or "").strip()))] = None
-    return tuple(link for link in found if link.startswith("http") and len(link) <= _URL_CHARACTERS_MOST)
+                link = plain_url(urljoin(below, (anchor.attributes.get("href") or "").strip()))
+                if link.startswith("http") and len(link) <= _URL_CHARACTERS_MOST:
+                    found[link] = None
+        if len(found) >= _LINKS_MOST:
+            break
+    return tuple(found)
 
 
 def sitemap_of(body: bytes) -> tuple[list[str], list[str]] | None:
@@ -29,9 +36,23 @@ def sitemap_of(body: bytes) -> tuple[list[str], list[str]] | None:
         tree = ElementTree.fromstring(body)
         name = tree.tag.rpartition("}")[2]
         if name in ("urlset", "sitemapindex"):
-            found = [plain_url("".join(each.itertext()).strip()) for each in tree.iterfind("{*}*/{*}loc")]
+            found = []
+            for each in tree.iterfind("{*}*/{*}loc"):
+                with contextlib.suppress(ValueError):
+                    found.append(plain_url("".join(each.itertext()).strip()))
+            found = [url for url in found if len(url) <= _URL_CHARACTERS_MOST]
             return (found, []) if name == "urlset" else ([], found)
     return None
+
+
+def is_meant_as_sitemap(body: bytes) -> bool:
+    """Whether XML that cannot be parsed began as a sitemap."""
+    return b"<urlset" in body[:_HEAD_BYTES] or b"<sitemapindex" in body[:_HEAD_BYTES]
+
+
+def site_of(url: str) -> str:
+    """The host, and port, of an address; the same for a host and its twin that begins with www."""
+    return urlsplit(url).netloc.lower().removeprefix("www.")
 
 
 def plain_url(url: str) -> str:

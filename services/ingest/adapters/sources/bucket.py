@@ -52,6 +52,7 @@ class BucketReader:
 
     async def list_changes(self, cursor: str) -> SourceListing:  # noqa: ARG002 - S3 tells no changes
         found: list[SourceFile] = []
+        tokens: set[str] = set()
         page = await self._page("")
         while True:
             found += page.files
@@ -62,6 +63,11 @@ class BucketReader:
                 )
             if not page.token:
                 return SourceListing(found)
+            if page.token in tokens:
+                raise SourceAway(
+                    "the server lists the same part of the bucket again; see that the endpoint is one of S3"
+                )
+            tokens.add(page.token)
             page = await self._page(page.token)
 
     async def _page(self, token: str, size: int = 1000) -> _Page:
@@ -81,14 +87,19 @@ class BucketReader:
         tree = ElementTree.fromstring(body)
         if not tree.tag.endswith("ListBucketResult"):
             raise ValueError(tree.tag)
+        token = tree.findtext("{*}NextContinuationToken", "")
+        if not token and tree.findtext("{*}IsTruncated", "").strip().lower() == "true":
+            raise ValueError("there is more, and no token for it")
+        is_quoted = tree.findtext("{*}EncodingType", "").strip() == "url"
         files = []
         for entry in tree.iterfind("{*}Contents"):
-            key = unquote_plus(entry.findtext("{*}Key", ""))
+            key = entry.findtext("{*}Key", "")
+            key = unquote_plus(key) if is_quoted else key
             name = key.removeprefix(self._prefix).lstrip("/") or key.rpartition("/")[2]
             if key and not key.endswith("/") and self._is_meant(key):
                 size_bytes = int(entry.findtext("{*}Size", "0"))
                 files.append(SourceFile(key, entry.findtext("{*}ETag", "").strip('"'), size_bytes, name))
-        return _Page(files, tree.findtext("{*}NextContinuationToken", ""))
+        return _Page(files, token)
 
     async def fetch(self, file: SourceFile) -> AsyncIterator[bytes]:
         url = f"{self._url}/{quote(file.key, safe='/-_.~')}"
@@ -164,7 +175,7 @@ KIND = SourceKind(
     says="A bucket of Amazon S3, or of another server that speaks its protocol.",
     fields=(
         SourceField("bucket", "its name", is_required=True),
-        SourceField("endpoint", "address of the server, as https://s3.example.com; Amazon's by default"),
+        SourceField("endpoint", "address of the server, as https://s3.example.com; Amazon's by default", is_url=True),
         SourceField("region", f"where it is; {_REGION} by default"),
         SourceField("prefix", "only what begins with it, as reports/2024/"),
         SourceField(
@@ -172,7 +183,7 @@ KIND = SourceKind(
         ),
         SourceField("access_key", "id of the key that may list and read the bucket", is_secret=True),
         SourceField("secret_key", "the key itself", is_secret=True),
-        SourceField("session_token", "of a key that is good for a while", is_secret=True),
+        SourceField("session_token", "belongs to temporary keys; other keys have none", is_secret=True),
     ),
     open=_open,
     default_name=lambda settings: settings["bucket"],

@@ -7,6 +7,7 @@ import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from html import escape
+from io import BytesIO
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -35,10 +36,10 @@ class FeedReader:
             return SourceListing((), is_complete=False, cursor=cursor)
         if answer.status_code != 200:
             raise SourceAway(f"the feed answers with {answer.status_code}; see that its address is right")
-        # Headers are given as they came: the parser must not ask for anything itself.
+        # Headers are given as they came, and the body as a file: the parser takes bytes for a path or an address first.
         content_type = answer.headers.get("content-type", "")
         feed = await asyncio.to_thread(
-            feedparser.parse, answer.content, response_headers={"content-type": content_type}
+            feedparser.parse, BytesIO(answer.content), response_headers={"content-type": content_type}
         )
         if not feed.version:
             raise SourceAway(
@@ -95,7 +96,7 @@ async def _open(opening: Opening) -> AsyncIterator[SourceReader]:
 KIND = SourceKind(
     name="feed",
     says="A feed of news, RSS or Atom.",
-    fields=(SourceField("url", "its address", is_required=True),),
+    fields=(SourceField("url", "its address", is_required=True, is_url=True),),
     open=_open,
     default_name=lambda settings: urlsplit(settings["url"]).hostname or "feed",
 )

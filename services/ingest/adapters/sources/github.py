@@ -60,13 +60,13 @@ class RepositoryReader:
         return str(found["sha"]), str(found["commit"]["tree"]["sha"])
 
     async def _changes(self, base: str, head: str) -> SourceListing | None:
-        """None where a comparison cannot tell: the branch was written anew, or too much has changed."""
+        """None where a comparison cannot tell: the branch was written anew, too much has changed, or there may be links."""
         answer = await self._http.text(f"{self._url}/compare/{base}...{head}", _HEADERS)
         if answer.status_code != 200:
             return None
         found = answer.json()
         changed = found.get("files", ())
-        if found.get("status") != "ahead" or len(changed) >= _COMPARED_MOST:
+        if found.get("status") != "ahead" or len(changed) >= _COMPARED_MOST or any(map(_may_be_no_file, changed)):
             return None
         files, gone = [], []
         for each in changed:
@@ -83,9 +83,11 @@ class RepositoryReader:
         if not found.get("truncated"):
             return self._checked(self._blobs(found, ""))
         files: list[SourceFile] = []  # too many for one answer: folder by folder
-        folders = [("", tree)]
+        folders, asked = [("", tree)], 0
         while folders:
             below, sha = folders.pop()
+            if (asked := asked + 1) > self._max_files:  # also where a tree contains itself
+                raise SourceTooLarge(f"the repository has more than {self._max_files} folders; name a path")
             listed = await self._get(f"/git/trees/{sha}")
             files = self._checked([*files, *self._blobs(listed, below)])
             inner = [(f"{below}{each['path']}/", each["sha"]) for each in listed["tree"] if each["type"] == "tree"]
@@ -134,6 +136,12 @@ class RepositoryReader:
                 yield piece
 
 
+def _may_be_no_file(change: Mapping[str, Any]) -> bool:
+    """Whether a change may be that of a link or a submodule: these have one line. A comparison does not tell modes."""
+    patch = str(change.get("patch", ""))
+    return change.get("additions", 0) == 1 and ("+Subproject commit " in patch or "\n\\ No newline" in patch)
+
+
 def _refused(answer: httpx.Response) -> SourceAway:
     said = str(answer.status_code)
     with contextlib.suppress(ValueError, AttributeError):
@@ -170,12 +178,12 @@ KIND = SourceKind(
     says="The files of a branch of a repository on GitHub.",
     fields=(
         SourceField("repository", "owner and name, as octocat/hello-world", is_required=True),
-        SourceField("branch", "its default branch by default"),
+        SourceField("branch", "the repository's default branch where none is named"),
         SourceField("path", "only what is below this path, as docs"),
         SourceField(
             "only", "only files whose names match one of these patterns, with commas between them, as *.md,*.pdf"
         ),
-        SourceField("endpoint", f"{_API} by default; of a GitHub Enterprise Server https://HOST/api/v3"),
+        SourceField("endpoint", f"{_API} by default; of a GitHub Enterprise Server https://HOST/api/v3", is_url=True),
         SourceField("token", "that may read the contents of the repository", is_secret=True),
     ),
     open=_open,
