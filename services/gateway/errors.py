@@ -180,6 +180,12 @@ class SoundNotUnderstood(InvalidArgument):
     reason = "SOUND_NOT_UNDERSTOOD"
 
 
+class SoundNotTaken(ResourceExhausted):
+    """Several utterances wait for their text: this one is thrown away."""
+
+    reason = "SOUND_NOT_TAKEN"
+
+
 class SpeechNotOffered(FailedPrecondition):
     """A client wants sound in or out, and no speech endpoint is set up for it."""
 

@@ -5,6 +5,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+import structlog
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
@@ -23,6 +24,8 @@ from services.gateway.errors import (
     ValidationFailed,
 )
 from services.gateway.models import Json
+
+_log = structlog.get_logger()
 
 PROBLEM_MEDIA_TYPE = "application/problem+json"
 _DEFAULT_RETRY_AFTER_S = 2.0
@@ -92,6 +95,13 @@ def unknown_error(trace_id: str) -> Internal:
     """What a client learns about an error that nobody expected."""
     message = f"something went wrong on our side; give this trace id to the operator: {trace_id}"
     return Internal(message, trace_id=trace_id)
+
+
+def logged(event: str, error: Exception) -> Internal:
+    """What a client learns about an error that nobody expected, once it is in the log as `event`."""
+    trace_id = current_trace_id()
+    _log.error(event, trace_id=trace_id, exc_info=error)
+    return unknown_error(trace_id)
 
 
 def error_of(code: str, message: str, reason: str) -> GroundworkError:

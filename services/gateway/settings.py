@@ -204,7 +204,10 @@ class GatewaySettings(MessageStoreSettings, LocalUserSettings, SigningServiceSet
     """Another endpoint that speaks. Empty: the same one."""
 
     speech_api_key: SecretStr | None = None
-    """Key of these endpoints."""
+    """Key of the endpoint at SPEECH_BASE_URL, and of the one that speaks where it has the same origin."""
+
+    speech_output_api_key: SecretStr | None = None
+    """Key of the endpoint that speaks. Empty: SPEECH_API_KEY, unless its origin is another one: that key is not sent there."""
 
     speech_transcription_model: str = ""
     """Model that hears, such as `whisper-1`. Empty: sound is not understood."""

@@ -164,9 +164,10 @@ CASES = (
                 "transcriptionModel": "whisper-1",
                 "model": "tts-1",
                 "existingSecret": "speech-access",
+                "outputExistingSecret": "voices-access",
             },
         },
-        given_secrets={"speech-access": Given(API_KEY, ("gateway",))},
+        given_secrets={name: Given(API_KEY, ("gateway",)) for name in ("speech-access", "voices-access")},
         servers={"gateway": (8000, 443)},
     ),
     Case(

@@ -93,6 +93,11 @@ REFUSALS = (
         ("speech.existingSecret holds the key of speech.baseUrl",),
     ),
     Refusal(
+        "a key of no endpoint that speaks",
+        {"speech": {"baseUrl": "http://whisper.example.com/v1", "outputExistingSecret": "voices-access"}},
+        ("speech.outputExistingSecret holds the key of speech.outputBaseUrl",),
+    ),
+    Refusal(
         "a collector without a scheme",
         {"telemetry": {"otlpEndpoint": "otel:4317"}},
         ("telemetry.otlpEndpoint", "it must be an address such as"),

@@ -31,6 +31,8 @@ class SpeechService:
     endless: bool = False
     """Whether sound goes on until the client hangs up."""
     hung_up: asyncio.Event = field(default_factory=asyncio.Event)
+    hangs: asyncio.Event | None = None
+    """What is heard waits for it."""
     status: int = 200
 
     async def transcribe(self, request: web.Request) -> web.Response:
@@ -40,6 +42,8 @@ class SpeechService:
         assert isinstance(sound, web.FileField)
         self.files.append((sound.filename, sound.file.read()))
         self.forms.append({name: value for name, value in form.items() if isinstance(value, str)})
+        if self.hangs is not None:
+            await self.hangs.wait()
         if self.status != 200:
             return web.json_response({"error": {"message": "it is broken"}}, status=self.status)
         return web.json_response({"text": self.texts.pop(0) if self.texts else ""})

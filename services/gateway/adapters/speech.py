@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import httpx
+from pydantic import SecretStr
 
 from services.gateway.errors import SpeechUnavailable
 from services.gateway.settings import GatewaySettings
@@ -81,16 +82,30 @@ class SpeechApi:
 async def open_speech(settings: GatewaySettings) -> AsyncIterator[SpeechApi]:
     """Connections to the endpoints that are set. The environment's proxies are not used: an address is a setting here."""
     hears = bool(settings.speech_base_url and settings.speech_transcription_model)
-    speaks = bool((settings.speech_output_base_url or settings.speech_base_url) and settings.speech_model)
+    output_url = settings.speech_output_base_url or settings.speech_base_url
+    speaks = bool(output_url and settings.speech_model)
     async with (
-        _client(settings.speech_base_url, settings) as listening,
-        _client(settings.speech_output_base_url or settings.speech_base_url, settings) as speaking,
+        _client(settings.speech_base_url, settings.speech_api_key, settings) as listening,
+        _client(output_url, _output_key(output_url, settings), settings) as speaking,
     ):
         yield SpeechApi(listening if hears else None, speaking if speaks else None, settings)
 
 
-def _client(base_url: str, settings: GatewaySettings) -> httpx.AsyncClient:
-    key = settings.speech_api_key.get_secret_value() if settings.speech_api_key else ""
+def _output_key(output_url: str, settings: GatewaySettings) -> SecretStr | None:
+    """Key of the endpoint that speaks. The other endpoint's key is not shown to another vendor."""
+    if settings.speech_output_api_key is not None:
+        return settings.speech_output_api_key
+    is_same = not settings.speech_base_url or _origin(output_url) == _origin(settings.speech_base_url)
+    return settings.speech_api_key if is_same else None
+
+
+def _origin(url: str) -> tuple[str, str, int | None]:
+    parsed = httpx.URL(url)
+    return parsed.scheme, parsed.host, parsed.port
+
+
+def _client(base_url: str, api_key: SecretStr | None, settings: GatewaySettings) -> httpx.AsyncClient:
+    key = api_key.get_secret_value() if api_key else ""
     return httpx.AsyncClient(
         base_url=f"{base_url.rstrip('/')}/" if base_url else "",
         headers={"Authorization": f"Bearer {key}"} if key else {},

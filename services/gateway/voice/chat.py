@@ -13,7 +13,6 @@ from services.gateway.errors import SoundNotUnderstood, SpeechNotOffered
 from services.gateway.models import Json, RunEvent
 from services.gateway.problems import problem
 from services.gateway.routes.chat import run_request
-from services.gateway.voice.ear import Ear
 from services.gateway.voice.languages import SpokenLanguages
 from services.gateway.voice.messages import (
     Cancel,
@@ -24,9 +23,10 @@ from services.gateway.voice.messages import (
     heard_message,
     read_message,
 )
-from services.gateway.voice.mouth import SOUND_RATE, Mouth
 from services.gateway.voice.pieces import Speakable
 from services.gateway.voice.socket import ClientSocket, next_message
+from services.gateway.voice.speaker import SOUND_RATE, Speaker
+from services.gateway.voice.transcriber import Transcriber
 from services.gateway.voice.turns import Heard, Turns
 
 SPOKEN = "spoken"
@@ -40,12 +40,12 @@ class VoiceChat:
         self._services = services
         self._languages = languages
         self._turns = Turns(services, self)
-        self._mouth = Mouth(services.speech, self)
+        self._speaker = Speaker(services.speech, self)
         self._says = False
         """Whether the client wants sound."""
         self._answers = True
         """Whether what is heard is asked."""
-        self._ear: Ear | None = None
+        self._transcriber: Transcriber | None = None
         self._asks: Json = {}
         """Members of the messages that are heard."""
 
@@ -61,10 +61,10 @@ class VoiceChat:
                 except GroundworkError as error:
                     await self.not_understood(error)
         finally:
-            if self._ear is not None:
-                await self._ear.close()
-            await self._turns.close()
-            await self._mouth.stop()
+            if self._transcriber is not None:
+                await self._transcriber.close()
+            await self._turns.close(cancels=False)
+            await self._speaker.stop()
 
     async def _heed(self, heard: str | bytes) -> None:
         if isinstance(heard, bytes):
@@ -76,8 +76,8 @@ class VoiceChat:
             case Resume() as resume:
                 question = await self._question(resume.run_id)
                 language = resume.language or await self._languages.of(question)
-                await self._mouth.stop()
-                await self._turns.resume(resume.run_id, language, Heard(resume.after, resume.after_piece))
+                heard_before = Heard(resume.after, resume.after_piece)
+                await self._turns.resume(resume.run_id, language, heard_before, self._speaker.stop)
             case Cancel():
                 await self._turns.interrupt("cancel")
             case Commit():
@@ -90,11 +90,11 @@ class VoiceChat:
         language = message.language or await self._languages.of(message.message)
         await self._turns.begin(partial(self._run_request, message), language)
 
-    def _listening(self) -> Ear:
+    def _listening(self) -> Transcriber:
         """Raises SoundNotUnderstood where no sound was set up."""
-        if self._ear is None:
+        if self._transcriber is None:
             raise SoundNotUnderstood("no sound was set up; send a message of type audio first, or send text")
-        return self._ear
+        return self._transcriber
 
     async def _set_up(self, wanted: SoundSetUp) -> None:
         speech = self._services.speech
@@ -103,21 +103,22 @@ class VoiceChat:
                 "no speech endpoint is set up for this; docs/voice.md says how, or send and read text"
             )
         heard_message({**wanted.asks}, "?")
-        self._asks, self._says, self._mouth.voice = wanted.asks, wanted.output, wanted.voice
+        self._asks, self._says, self._speaker.voice = wanted.asks, wanted.output, wanted.voice
         self._answers = wanted.answers
-        if self._ear is not None:
-            await self._ear.close()
-            self._ear = None
+        if self._transcriber is not None:
+            await self._transcriber.close()
+            self._transcriber = None
         if sound := wanted.input:
-            self._ear = Ear(
+            self._transcriber = Transcriber(
                 speech,
                 started=self._speech_started,
                 stopped=self._speech_stopped,
                 understood=self._understood,
                 failed=self.not_understood,
+                refused=self.not_understood,
             )
             language = str(wanted.asks.get("language") or "")
-            await self._ear.set_up(sound.format, sound.rate, detects=sound.turn_detection, language=language)
+            await self._transcriber.set_up(sound.format, sound.rate, detects=sound.turn_detection, language=language)
         await self._event("audio_ready", {"input": bool(wanted.input), "output": wanted.output})
 
     async def _speech_started(self, at_s: float) -> None:
@@ -152,20 +153,20 @@ class VoiceChat:
     async def said(self, piece: Speakable, run_id: str, seq: int) -> None:
         await self._event("speakable", piece.data(run_id, seq))
         if self._says:
-            await self._mouth.say(run_id, piece)
+            await self._speaker.say(run_id, piece)
 
     async def happened(self, event: RunEvent) -> None:
         await self._event(event.kind, event.data, str(event.seq))
 
     async def ended(self, ending: Json) -> None:
-        await self._mouth.finish()
+        await self._speaker.finish()
         await self._event("spoken", ending)
 
     async def failed(self, data: Json) -> None:
         await self._event("error", data)
 
     async def interrupted(self, run_id: str, reason: str) -> None:
-        await self._mouth.stop()
+        await self._speaker.stop()
         await self._event("interrupted", {"run_id": run_id or None, "reason": reason})
 
     async def sound_begins(self, run_id: str, piece: Speakable) -> None:

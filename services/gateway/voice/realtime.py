@@ -17,13 +17,13 @@ from services.gateway.access.own_default import all_meant
 from services.gateway.backends import Backends
 from services.gateway.errors import MalformedMessage, ModelNotOffered, SoundNotUnderstood, SpeechNotOffered
 from services.gateway.models import Json, RunEvent
-from services.gateway.voice.ear import Ear
 from services.gateway.voice.languages import SpokenLanguages
-from services.gateway.voice.mouth import SOUND_RATE, Mouth
 from services.gateway.voice.pieces import Speakable
 from services.gateway.voice.realtime_response import RealtimeResponse, new_id
 from services.gateway.voice.realtime_session import RealtimeSession, item_text, read_item
 from services.gateway.voice.socket import ClientSocket, next_message
+from services.gateway.voice.speaker import SOUND_RATE, Speaker
+from services.gateway.voice.transcriber import Transcriber
 from services.gateway.voice.turns import Turns
 
 MODEL = "groundwork"
@@ -43,14 +43,15 @@ class Realtime:
         self._is_offered = name in ("", MODEL)
         self._collections = [collection] if collection else []
         self._turns = Turns(services, self)
-        self._mouth = Mouth(services.speech, self)
+        self._speaker = Speaker(services.speech, self)
         self._session = RealtimeSession(model or MODEL, services.speech)
-        self._ear = Ear(
+        self._transcriber = Transcriber(
             services.speech,
             started=self._speech_started,
             stopped=self._speech_stopped,
             understood=self._understood,
             failed=self._not_heard,
+            refused=self._not_taken,
         )
         self._said: list[pb.HistoryMessage] = []
         self._last_item: str | None = None
@@ -77,26 +78,26 @@ class Realtime:
                 except GroundworkError as error:
                     await self._fail(error, event.get("event_id"))
         finally:
-            await self._ear.close()
-            await self._turns.close()
-            await self._mouth.stop()
+            await self._transcriber.close()
+            await self._turns.close(cancels=True)  # nobody can come back for it
+            await self._speaker.stop()
 
     async def _heed(self, event: Json) -> None:
         match event.get("type"):
             case "session.update":
                 self._session.update(event.get("session"))
-                self._mouth.voice = self._session.voice
+                self._speaker.voice = self._session.voice
                 self._is_listening = False
                 await self._tell("session.updated", session=self._session.shown())
             case "input_audio_buffer.append":
                 await self._listen()
-                await self._ear.hear(_sound(event.get("audio")))
+                await self._transcriber.hear(_sound(event.get("audio")))
             case "input_audio_buffer.commit":
-                await self._ear.commit()
+                await self._transcriber.commit()
                 if not self._session.detects:
                     await self._committed(new_id("item"))
             case "input_audio_buffer.clear":
-                self._ear.clear()
+                self._transcriber.clear()
                 await self._tell("input_audio_buffer.cleared")
             case "conversation.item.create":
                 item = read_item(event.get("item"))
@@ -116,7 +117,9 @@ class Realtime:
             return
         if not self._services.speech.hears:
             raise SpeechNotOffered("no transcription endpoint is set up; send messages of text")
-        await self._ear.set_up("pcm16", SOUND_RATE, detects=self._session.detects, language=self._session.language)
+        await self._transcriber.set_up(
+            "pcm16", SOUND_RATE, detects=self._session.detects, language=self._session.language
+        )
         self._is_listening = True
 
     async def _speech_started(self, at_s: float) -> None:
@@ -149,7 +152,12 @@ class Realtime:
             await self._respond(None)
 
     async def _not_heard(self, error: GroundworkError) -> None:
-        item_id = self._unheard.popleft() if self._unheard else new_id("item")
+        await self._tell_unheard(self._unheard.popleft() if self._unheard else new_id("item"), error)
+
+    async def _not_taken(self, error: GroundworkError) -> None:
+        await self._tell_unheard(self._unheard.pop(), error)
+
+    async def _tell_unheard(self, item_id: str, error: GroundworkError) -> None:
         told = {"type": "server_error", "code": error.reason.lower(), "message": error.message, "param": None}
         kind = "conversation.item.input_audio_transcription.failed"
         await self._tell(kind, item_id=item_id, content_index=0, error=told)
@@ -170,10 +178,12 @@ class Realtime:
         question = self._said[-1].text
         self._socket.note_turn()
         language = self._session.language or await self._languages.of(question)
-        await self._turns.interrupt("message")
-        self._response = RealtimeResponse(speaks=speaks)
-        await self._tell("response.created", response=self._response.shown("in_progress"))
-        await self._turns.begin(partial(self._run_request, question, self._history()), language)
+
+        async def created() -> None:
+            self._response = RealtimeResponse(speaks=speaks)
+            await self._tell("response.created", response=self._response.shown("in_progress"))
+
+        await self._turns.begin(partial(self._run_request, question, self._history()), language, created)
 
     def _history(self) -> list[pb.HistoryMessage]:
         """What was said before the last message, as far back as fits."""
@@ -212,10 +222,10 @@ class Realtime:
         beside = {"citations": piece.citations}
         await self._tell(f"response.{kind}.delta", **response.place(), delta=delta, groundwork=beside)
         if response.speaks:
-            await self._mouth.say(run_id, piece)
+            await self._speaker.say(run_id, piece)
 
     async def ended(self, ending: Json) -> None:
-        await self._mouth.finish()
+        await self._speaker.finish()
         status = "completed" if ending["status"] in ("completed", "refused") else "incomplete"
         await self._finish(status, ending)
 
@@ -224,7 +234,7 @@ class Realtime:
         await self._tell("error", error=_error(data["reason"], data["message"], "server_error"))
 
     async def interrupted(self, run_id: str, reason: str) -> None:  # noqa: ARG002 - the listener's contract
-        await self._mouth.stop()
+        await self._speaker.stop()
         await self._finish("cancelled", details={"reason": _WHY_CANCELLED.get(reason, "client_cancelled")})
 
     async def _finish(self, status: str, ending: Json | None = None, details: Json | None = None) -> None:

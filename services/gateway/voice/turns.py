@@ -8,12 +8,13 @@ from typing import Protocol
 
 import structlog
 from groundwork.orchestrator.v1 import orchestrator_pb2 as pb
+from starlette.websockets import WebSocketDisconnect
 
 from kit.errors import GroundworkError
 from services.gateway.backends import Backends
 from services.gateway.errors import StreamInterrupted
 from services.gateway.models import Json, RunEvent
-from services.gateway.problems import problem
+from services.gateway.problems import logged, problem
 from services.gateway.streams.events import interrupted
 from services.gateway.streams.following import follow
 from services.gateway.streams.streaming import first_event, policy, started
@@ -49,8 +50,12 @@ class Heard:
     after_piece: int = -1
 
 
+async def _nothing() -> None: ...
+
+
 class Turns:
-    """The turns of one conversation. Its tasks end with `close`."""
+    """The turns of one conversation. What is typed and what is heard may come at once, so each change of turn waits for the one
+    before. Its tasks end with `close`."""
 
     def __init__(self, services: Backends, listener: TurnListener) -> None:
         self._services = services
@@ -58,39 +63,68 @@ class Turns:
         self._turn: asyncio.Task[None] | None = None
         self._run_id = ""
         self._cancelling: set[asyncio.Task[None]] = set()
+        self._changing = asyncio.Lock()
+        self._leaves_run = False
+        """The client has gone, and may come back for a run whose id it does not know yet."""
 
     @property
     def is_busy(self) -> bool:
         """Whether a turn goes on."""
         return self._turn is not None and not self._turn.done()
 
-    async def begin(self, request: Callable[[], Awaitable[pb.StartRunRequest]], language: str) -> None:
-        """Starts a run, after what went on was broken off."""
-        await self.interrupt("message")
-        self._turn = asyncio.create_task(self._guarded(self._ask(request, language)))
+    async def begin(
+        self,
+        request: Callable[[], Awaitable[pb.StartRunRequest]],
+        language: str,
+        before: Callable[[], Awaitable[None]] = _nothing,
+    ) -> None:
+        """Starts a run, after what went on was broken off and `before` was done."""
+        async with self._changing:
+            await self._interrupt("message")
+            await before()
+            self._turn = asyncio.create_task(self._guarded(self._ask(request, language)))
 
-    async def resume(self, run_id: str, language: str, heard: Heard) -> None:
-        """Goes on with a run. What went on here is left alone: another client may follow it."""
-        await self._break_off()
+    async def resume(self, run_id: str, language: str, heard: Heard, before: Callable[[], Awaitable[None]]) -> None:
+        """Goes on with a run, after `before`. The run that went on here is left alone: another client may follow it."""
         log = self._services.run_log
-        # From its first event, since the pieces are those of the whole answer.
-        events = follow(log.attach(run_id, 0), log.attach, run_id=run_id, after_seq=0, policy=policy(self._services))
-        self._turn = asyncio.create_task(self._guarded(self._tell(events, Pieces(language), heard)))
+        async with self._changing:
+            await self._break_off()
+            await before()
+            # From its first event, since the pieces are those of the whole answer.
+            events = follow(
+                log.attach(run_id, 0), log.attach, run_id=run_id, after_seq=0, policy=policy(self._services)
+            )
+            self._turn = asyncio.create_task(self._guarded(self._tell(events, Pieces(language), heard)))
 
     async def interrupt(self, reason: str) -> None:
         """Breaks off the turn at once, and cancels its run. Nothing happens where none goes on."""
-        run_id = self._run_id
+        async with self._changing:
+            await self._interrupt(reason)
+
+    async def close(self, *, cancels: bool) -> None:
+        """Ends all tasks, once the runs that were broken off are cancelled. With `cancels` that is true of the run that goes on,
+        too; otherwise the client may come back for it."""
+        self._leaves_run = not cancels
+        if cancels:
+            self._cancel_run()
+        await self._break_off()
+        if self._cancelling:
+            _, late = await asyncio.wait(self._cancelling, timeout=self._services.settings.rpc_timeout_s)
+            for task in late:
+                task.cancel()
+            await asyncio.gather(*late, return_exceptions=True)
+
+    async def _interrupt(self, reason: str) -> None:
+        run_id = self._cancel_run()
         if await self._break_off():
             await self._listener.interrupted(run_id, reason)
-            if run_id:
-                self._in_background(self._cancel(run_id))
 
-    async def close(self) -> None:
-        """Ends all tasks. The run goes on: the client may come back for it."""
-        await self._break_off()
-        for task in self._cancelling:
-            task.cancel()
-        await asyncio.gather(*self._cancelling, return_exceptions=True)
+    def _cancel_run(self) -> str:
+        """Id of the run that goes on, empty where none has one. The turn is to be broken off next."""
+        run_id = self._run_id if self.is_busy else ""
+        if run_id:
+            self._in_background(self._cancel(run_id))
+        return run_id
 
     async def _break_off(self) -> bool:
         """Whether a turn went on."""
@@ -108,8 +142,15 @@ class Turns:
             told = error.metadata
             await self._listener.failed(interrupted(told["run_id"], int(told["after_seq"]), error.message))
         except GroundworkError as error:
-            body = problem(error)
-            await self._listener.failed({**body, "run_id": self._run_id or None, "message": body["detail"]})
+            await self._fail(error)
+        except WebSocketDisconnect:
+            return  # who reads the client's messages learns of it, too
+        except Exception as error:
+            await self._fail(logged("turn_failed", error))
+
+    async def _fail(self, error: GroundworkError) -> None:
+        body = problem(error)
+        await self._listener.failed({**body, "run_id": self._run_id or None, "message": body["detail"]})
 
     async def _ask(self, request: Callable[[], Awaitable[pb.StartRunRequest]], language: str) -> None:
         events = started(self._services, await request())
@@ -117,7 +158,10 @@ class Turns:
         try:
             first = await asyncio.shield(beginning)
         except asyncio.CancelledError:
-            self._in_background(self._cancel_begun(beginning))
+            if self._leaves_run:
+                beginning.cancel()
+            else:
+                self._in_background(self._cancel_begun(beginning))
             raise
         await self._tell(_with(first, events), Pieces(language), Heard())
 

@@ -138,6 +138,32 @@ async def test_response_is_cancelled(live: Live, world: World) -> None:
     assert (done.status, done.status_details.reason) == ("cancelled", "client_cancelled")
 
 
+async def test_run_ends_with_its_websocket(live: Live, world: World) -> None:
+    world.orchestrator.log, world.orchestrator.pause_after = run_of_sentences(), 4
+    async with live() as client:
+        async with talking(client) as connection:
+            await connection.conversation.item.create(item=ASKED)  # type: ignore[arg-type]
+            await connection.response.create()
+            await events(connection, "response.output_text.delta")
+        await asyncio.wait_for(world.orchestrator.was_cancelled.wait(), TIMEOUT_S)
+
+
+async def test_sound_that_is_not_taken_is_told_of_by_its_item(
+    live: Live, service: SpeechService, speech: bytes
+) -> None:
+    service.hangs = asyncio.Event()
+    async with live(**speaking(service)) as client, talking(client) as connection:
+        sound = base64.b64encode(speech + bytes(48_000)).decode()
+        for _ in range(6):
+            await connection.input_audio_buffer.append(audio=sound)
+        received = await events(connection, "conversation.item.input_audio_transcription.failed")
+        committed = [each.item_id for each in received if each.type == "input_audio_buffer.committed"]
+        assert (received[-1].item_id, received[-1].error.code) == (committed[-1], "sound_not_taken")
+        service.hangs.set()
+        first = await events(connection, "conversation.item.input_audio_transcription.completed")
+        assert first[-1].item_id == committed[0]
+
+
 async def test_session_is_updated_as_far_as_it_is_offered(live: Live, service: SpeechService) -> None:
     wanted = {
         "type": "realtime",

@@ -125,7 +125,8 @@ async def test_new_message_breaks_off_what_is_said_and_cancels_its_run(live: Liv
     assert world.orchestrator.cancelled == [RUN_ID]
 
 
-async def test_run_that_has_not_said_its_id_is_cancelled_too(live: Live, world: World) -> None:
+@pytest.mark.parametrize("hangs_up", [False, True])
+async def test_run_that_has_not_said_its_id_is_cancelled_too(live: Live, world: World, hangs_up: bool) -> None:
     world.orchestrator.pause_after = 0
     async with live() as client, opened(client) as socket:
         await say(socket, **MESSAGE)
@@ -133,6 +134,8 @@ async def test_run_that_has_not_said_its_id_is_cancelled_too(live: Live, world: 
             await asyncio.sleep(0)
         await say(socket, type="cancel")
         assert (await heard(socket, "interrupted"))[-1]["data"] == {"run_id": None, "reason": "cancel"}
+        if hangs_up:
+            await socket.close()
         world.orchestrator.resume.set()
         await asyncio.wait_for(world.orchestrator.was_cancelled.wait(), TIMEOUT_S)
     assert world.orchestrator.cancelled == [RUN_ID]
@@ -207,6 +210,17 @@ async def refused(client: httpx.AsyncClient, **options: Any) -> tuple[int, str]:
     return answer.status_code, json.loads(answer.body)["reason"]
 
 
+async def place_is_free(client: httpx.AsyncClient) -> None:
+    """Returns once a client may connect."""
+    async with asyncio.timeout(TIMEOUT_S):
+        while True:
+            try:
+                async with opened(client):
+                    return
+            except InvalidStatus:
+                await asyncio.sleep(0)
+
+
 async def test_handshake_passes_the_checks_of_a_request(live: Live) -> None:
     async with live(max_event_streams=1) as client:
         assert await refused(client, origin="https://evil.example") == (403, "CROSS_ORIGIN")
@@ -215,13 +229,7 @@ async def test_handshake_passes_the_checks_of_a_request(live: Live) -> None:
         async with opened(client, origin=own) as socket:
             await heard(socket, "ready")
             assert await refused(client) == (429, "TOO_MANY_EVENT_STREAMS")
-        async with asyncio.timeout(TIMEOUT_S):
-            while True:
-                try:
-                    async with opened(client):
-                        break
-                except InvalidStatus:
-                    await asyncio.sleep(0)  # until the place is free
+        await place_is_free(client)
 
 
 async def test_caller_needs_a_key_with_scope_query_and_is_audited(

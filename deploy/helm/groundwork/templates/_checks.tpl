@@ -103,6 +103,9 @@ do. Takes $. */}}
 {{- if and .existingSecret (not (or .baseUrl .outputBaseUrl)) -}}
 {{- fail "speech.existingSecret holds the key of speech.baseUrl, which is not set." -}}
 {{- end -}}
+{{- if and .outputExistingSecret (not .outputBaseUrl) -}}
+{{- fail "speech.outputExistingSecret holds the key of speech.outputBaseUrl, which is not set." -}}
+{{- end -}}
 {{- end -}}
 {{- if and .Values.llm.existingSecret (not (include "groundwork.llmUrl" .)) -}}
 {{- fail "llm.existingSecret holds the key of llm.baseUrl, which is not set." -}}

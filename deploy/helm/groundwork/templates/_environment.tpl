@@ -67,6 +67,9 @@ GROUNDWORK_SPEECH_VOICE: {{ $speech.voice | quote }}
 {{- with $speech.existingSecret }}
 GROUNDWORK_SPEECH_API_KEY: {secretKeyRef: {name: {{ . }}, key: api-key}}
 {{- end }}
+{{- with $speech.outputExistingSecret }}
+GROUNDWORK_SPEECH_OUTPUT_API_KEY: {secretKeyRef: {name: {{ . }}, key: api-key}}
+{{- end }}
 {{- end }}
 {{- if include "groundwork.embedded" .root }}
 GROUNDWORK_SEARCH_TIMEOUT_S: 60

@@ -5,8 +5,11 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Protocol
 
+from starlette.websockets import WebSocketDisconnect
+
 from kit.errors import GroundworkError
 from services.gateway.adapters.speech import SpeechApi
+from services.gateway.problems import logged
 from services.gateway.voice.pieces import Speakable
 
 SOUND_RATE = 24_000
@@ -30,7 +33,7 @@ class _Line:
     piece: Speakable
 
 
-class Mouth:
+class Speaker:
     """Says pieces to one client. Its task ends with `stop`."""
 
     def __init__(self, speech: SpeechApi, listener: SoundListener) -> None:
@@ -40,12 +43,12 @@ class Mouth:
         """The endpoint's voice; empty means as set."""
         self._lines: asyncio.Queue[_Line] = asyncio.Queue(_WAITING)
         self._saying: asyncio.Task[None] | None = None
-        self._is_dumb = False
+        self._speech_failed = False
         """The endpoint has failed in this turn: the rest comes as text."""
 
     async def say(self, run_id: str, piece: Speakable) -> None:
         """Has the piece said after those before it."""
-        if self._is_dumb:
+        if self._speech_failed:
             return
         if self._saying is None:
             self._saying = asyncio.create_task(self._say_all())
@@ -54,7 +57,7 @@ class Mouth:
     async def finish(self) -> None:
         """Returns once all was said, and forgets what failed."""
         await self._lines.join()
-        self._is_dumb = False
+        self._speech_failed = False
 
     async def stop(self) -> None:
         """Says nothing more of what waits. No sound comes once this has returned."""
@@ -62,17 +65,20 @@ class Mouth:
         if saying is not None:
             saying.cancel()
             await asyncio.gather(saying, return_exceptions=True)
-        self._lines, self._is_dumb = asyncio.Queue(_WAITING), False
+        self._lines, self._speech_failed = asyncio.Queue(_WAITING), False
 
     async def _say_all(self) -> None:
         while True:
             line = await self._lines.get()
             try:
-                if not self._is_dumb:
+                if not self._speech_failed:
                     await self._say(line)
-            except GroundworkError as error:
-                self._is_dumb = True
-                await self._listener.sound_failed(line.run_id, error)
+            except WebSocketDisconnect:
+                raise
+            except Exception as error:
+                self._speech_failed = True
+                told = error if isinstance(error, GroundworkError) else logged("speech_failed", error)
+                await self._listener.sound_failed(line.run_id, told)
             finally:
                 self._lines.task_done()
 

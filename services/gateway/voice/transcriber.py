@@ -3,22 +3,25 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 
+from starlette.websockets import WebSocketDisconnect
+
 from kit.errors import GroundworkError
 from services.gateway.adapters.speech import SpeechApi
-from services.gateway.errors import SoundNotUnderstood
+from services.gateway.errors import SoundNotTaken, SoundNotUnderstood
+from services.gateway.problems import logged
 from services.gateway.voice.activity import SpeechFinder, SpeechStarted, SpeechStopped, speech_finder
 from services.gateway.voice.sound import DETECTED_RATE, SoundFormat, resampled, wav_file
 
 _MOST_BYTES = 4 * 1024 * 1024
 """Of one utterance whose end the client says: two minutes of PCM at 16 kHz, and hours of Opus."""
 _WAITING = 4
-"""Utterances that wait for their text. Then the client is read no further."""
+"""Utterances that wait for their text. More are refused: a client that is read no further seems dead to its WebSocket."""
 _OGG, _WEBM = b"OggS", b"\x1a\x45\xdf\xa3"
 _LEAST_BYTES = DETECTED_RATE // 10 * 2
 """A tenth of a second: recognisers refuse less."""
 
 
-class Ear:
+class Transcriber:
     """Listens to one client. Its task ends with `close`."""
 
     def __init__(
@@ -29,10 +32,13 @@ class Ear:
         stopped: Callable[[float], Awaitable[None]],
         understood: Callable[[str], Awaitable[None]],
         failed: Callable[[GroundworkError], Awaitable[None]],
+        refused: Callable[[GroundworkError], Awaitable[None]],
     ) -> None:
-        """`started` and `stopped` get the seconds of sound before. Each utterance is then `understood` or `failed`, in order."""
+        """`started` and `stopped` get the seconds of sound before. Each utterance is then `understood` or `failed`, in order,
+        unless it was `refused` as soon as it had `stopped`."""
         self._speech = speech
-        self._started, self._stopped, self._understood, self._failed = started, stopped, understood, failed
+        self._started, self._stopped, self._understood = started, stopped, understood
+        self._failed, self._refused = failed, refused
         self._form: SoundFormat = "pcm16"
         self._rate = DETECTED_RATE
         self._language = ""
@@ -63,7 +69,7 @@ class Ear:
             await self._note(each)
 
     async def commit(self) -> None:
-        """The utterance ends here. Raises SoundNotUnderstood where nothing was said."""
+        """The utterance ends here. Raises SoundNotUnderstood where nothing was said, SoundNotTaken where too much waits."""
         if self._finder is not None:
             for each in self._finder.finish():
                 await self._note(each)
@@ -71,11 +77,11 @@ class Ear:
         sound = bytes(self._heard)
         self._heard.clear()
         if self._form == "opus":
-            await self._queue(sound, _file_name(sound))
+            self._queue(sound, _file_name(sound))
         elif len(pcm := await asyncio.to_thread(resampled, sound, self._rate)) < _LEAST_BYTES:
             raise SoundNotUnderstood("this utterance is shorter than a tenth of a second; send its sound before commit")
         else:
-            await self._queue(wav_file(pcm), "speech.wav")
+            self._queue(wav_file(pcm), "speech.wav")
 
     def clear(self) -> None:
         """Forgets what was not committed."""
@@ -94,12 +100,23 @@ class Ear:
             await self._started(found.at_s)
         else:
             await self._stopped(found.at_s)
-            await self._queue(wav_file(found.pcm), "speech.wav")
+            try:
+                self._queue(wav_file(found.pcm), "speech.wav")
+            except SoundNotTaken as error:
+                await self._refused(error)
 
-    async def _queue(self, sound: bytes, file_name: str) -> None:
+    def _queue(self, sound: bytes, file_name: str) -> None:
+        """Raises SoundNotTaken, and WebSocketDisconnect where the client could not be told of an earlier one."""
         if self._working is None:
             self._working = asyncio.create_task(self._work())
-        await self._utterances.put((sound, file_name))
+        elif self._working.done():
+            self._working.result()
+        try:
+            self._utterances.put_nowait((sound, file_name))
+        except asyncio.QueueFull:
+            raise SoundNotTaken(
+                f"{_WAITING} utterances wait for their text, and this one was thrown away; say it again once they came"
+            ) from None
 
     async def _work(self) -> None:
         while True:
@@ -108,6 +125,10 @@ class Ear:
                 await self._understood(await self._speech.transcribe(sound, file_name, self._language))
             except GroundworkError as error:
                 await self._failed(error)
+            except WebSocketDisconnect:
+                raise
+            except Exception as error:
+                await self._failed(logged("utterance_failed", error))
 
 
 def _file_name(sound: bytes) -> str:
