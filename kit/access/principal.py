@@ -2,11 +2,13 @@
 itself (kit.access.tokens), and verifies that of its caller and trusts nothing else. The principal of the request in hand travels in
 a context variable, so that outgoing calls name it without being told."""
 
+import json
 import re
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from itertools import accumulate
 
 from kit.errors import PermissionDenied, Unauthenticated
 
@@ -22,6 +24,9 @@ GROUP_PATTERN = r"^[^\s\x00-\x1f\x7f](?:[^\x00-\x1f\x7f]{0,126}[^\s\x00-\x1f\x7f
 character, no space at either end."""
 MAX_GROUPS = 500
 """Of one caller. A token that names them must fit into the metadata of a call."""
+MAX_GROUPS_BYTES = 128 * 1024
+"""Of the names of one caller's groups together, as a token writes them: a character that is not ASCII takes 6 or 12 bytes. It is
+171 KiB in base64."""
 
 _GROUP = re.compile(GROUP_PATTERN[1:-1])
 _TENANT, _SUBJECT = re.compile(TENANT_PATTERN[1:-1]), re.compile(SUBJECT_PATTERN[1:-1])
@@ -84,8 +89,11 @@ class Principal:
 
 
 def usable_groups(names: Iterable[str]) -> frozenset[str]:
-    """The names that can be groups, at most MAX_GROUPS, the first by name. What is left out grants nothing."""
-    return frozenset(sorted({name for name in names if _GROUP.fullmatch(name)})[:MAX_GROUPS])
+    """The names that can be groups, the first by name: at most MAX_GROUPS, and MAX_GROUPS_BYTES together. What is left out grants
+    nothing."""
+    usable = sorted({name for name in names if _GROUP.fullmatch(name)})[:MAX_GROUPS]
+    sizes = accumulate(len(json.dumps(name)) + 1 for name in usable)
+    return frozenset(name for name, size in zip(usable, sizes, strict=True) if size <= MAX_GROUPS_BYTES)
 
 
 QUERY = "query"

@@ -15,7 +15,7 @@ from kit.access.principal import Principal
 from kit.errors import Unavailable
 from kit.jetstream import Entry, KeyValue, Nats
 from kit.shared_state import COLLECTIONS
-from kit.stores.collections import DEFAULT_ID, CollectionRecord, may_read
+from kit.stores.collections import DEFAULT_ID, CollectionRecord, may_read, role_of
 from kit.stores.followed_bucket import FollowedBucket
 
 RecordT = TypeVar("RecordT", bound=CollectionRecord)
@@ -77,8 +77,8 @@ class CollectionMap(FollowedBucket[RecordT | None], Generic[RecordT]):
         return may_read(caller, collection_id, record) and not (record is not None and record.deleting)
 
     async def wait_rights_changed(self, caller: Principal, collection_id: str = "") -> None:
-        """Returns when a collection that was there may be read by the caller and could not be before, or the other way round; only
-        that collection where one is given."""
+        """Returns when the caller has another role than before, or none, on a collection that was there: owners read documents
+        whose access list does not name them. Only on that collection where one is given."""
         if caller.sees_all:
             await asyncio.Event().wait()
         changed = asyncio.Event()
@@ -99,7 +99,7 @@ class CollectionMap(FollowedBucket[RecordT | None], Generic[RecordT]):
         tenant_id, _, collection_id = key.partition(".")
         for changed, (caller, only) in self._watchers.items():
             concerns = caller.tenant_id == tenant_id and only in ("", collection_id)
-            if concerns and may_read(caller, collection_id, before) != may_read(caller, collection_id, after):
+            if concerns and role_of(caller, collection_id, before) != role_of(caller, collection_id, after):
                 changed.set()
 
 

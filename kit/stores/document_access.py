@@ -33,6 +33,10 @@ class DocumentAccess:
         """Whether the caller is in the list."""
         return caller.subject in self.subjects or not self.groups.isdisjoint(caller.groups)
 
+    def lets_in_more(self, before: "DocumentAccess") -> bool:
+        """Whether somebody may be in this list who was not in the one before."""
+        return not (self.subjects <= before.subjects and self.groups <= before.groups)
+
 
 def encode(access: DocumentAccess) -> bytes:
     """As it is stored."""

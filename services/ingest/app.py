@@ -175,7 +175,7 @@ async def run_api(settings: IngestSettings) -> None:
                 sources=SourceDesk(
                     sources, shared.documents, known, shared.catalog, shared.access, opener, keys, _now, _new_id
                 ),
-                access_desk=AccessDesk(shared.documents, shared.access, shared.lists, _now),
+                access_desk=AccessDesk(shared.documents, shared.access, shared.catalog, shared.lists, _now),
             ),
             ingest_pb2.DESCRIPTOR.services_by_name["IngestService"],
         )

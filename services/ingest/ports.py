@@ -101,8 +101,7 @@ class CollectionStore(Protocol):
         Raises CollectionsStale when changes may have been missed."""
 
     async def wait_rights_changed(self, caller: Principal, collection_id: str) -> None:
-        """Returns when the caller may read a collection, or the given one, that was there and was closed to them, or the other way
-        round."""
+        """Returns when the caller has another role than before, or none, on a collection that was there, or on the given one."""
 
     async def get(self, tenant_id: str, collection_id: str) -> Collection | None:
         """As it is stored at this moment. Raises RecordUnreadable."""

@@ -499,7 +499,8 @@ export interface paths {
         /**
          * Set Access
          * @description Gives a document an access list. It narrows who reads the document: nobody reads it who may not read its collection, and its
-         *     owners always do. It is in force with the next request. It takes the role of an editor: 403 with `NOT_YOURS`.
+         *     owners always do. It is in force a moment later, in every replica within 30 s. It takes the role of an editor: 403 with
+         *     `NOT_YOURS`. 400 with `BAD_ACCESS` in a collection without an owner, where a list would hide nothing.
          */
         put: operations["set_access_v1_documents__document_id__access_put"];
         post?: never;

@@ -2,7 +2,8 @@
 
 make                a scope `admin`, for one's own tenant; `operator` for any. Nobody grants a scope that they do not have
 list, see           one's own subject's keys; `admin`: all of the tenant; `operator`: of any tenant
-rotate, revoke      the same, and every scope that the key has: else a new text of a mightier key would be a way to its power
+rotate, revoke      the same, and every scope that the key has: else a new text of a mightier key would be a way to its power.
+                    To rotate takes its groups as well, but not of `admin`
 """
 
 import hashlib
@@ -112,6 +113,7 @@ class KeyAdmin:
 
     async def rotate(self, by: Principal, key_id: str, keep_old_for_s: float) -> tuple[ApiKey, SecretStr]:
         """Gives a key a new text. Raises ApiKeyNotFound, ScopeMissing, ValidationFailed."""
+        _require_groups(by, self.find(by, key_id))
         text = new_text(key_id)
 
         def change(key: ApiKey) -> ApiKey:
@@ -145,6 +147,12 @@ def _age(key: ApiKey) -> tuple[int, str]:
 def _require_scope(by: Principal, scope: str, action: str) -> None:
     if not by.may(scope):
         raise ScopeMissing(f"you may not {action}: that needs the scope {scope}; ask an administrator", scope=scope)
+
+
+def _require_groups(by: Principal, key: ApiKey) -> None:
+    others = sorted(set(key.groups) - by.groups)
+    if others and not by.sees_all:
+        _require_scope(by, ADMIN, f"rotate a key that is in the group {others[0]}, in which you are not")
 
 
 def _id_for(by: Principal, tenant_id: str, idempotency_key: str) -> str:

@@ -138,7 +138,8 @@ async def get_access(document_id: DocumentPath, services: Services) -> DocumentA
 @router.put("/documents/{document_id}/access", dependencies=[NEEDS_INGEST], responses=problems(404, 413, 415))
 async def set_access(document_id: DocumentPath, access: NewDocumentAccess, services: Services) -> DocumentAccess:
     """Gives a document an access list. It narrows who reads the document: nobody reads it who may not read its collection, and its
-    owners always do. It is in force with the next request. It takes the role of an editor: 403 with `NOT_YOURS`."""
+    owners always do. It is in force a moment later, in every replica within 30 s. It takes the role of an editor: 403 with
+    `NOT_YOURS`. 400 with `BAD_ACCESS` in a collection without an owner, where a list would hide nothing."""
     wanted = pb.DocumentAccess(subjects=access.subjects, groups=access.groups)
     request = pb.SetDocumentAccessRequest(document_id=document_id, access=wanted)
     return _access(await services.ingest.SetDocumentAccess(request, timeout=services.settings.rpc_timeout_s))

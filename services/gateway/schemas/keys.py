@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from fastapi import Path, Query
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from kit.access.principal import MAX_GROUPS, SUBJECT_PATTERN, TENANT_PATTERN
+from kit.access.principal import MAX_GROUPS, SUBJECT_PATTERN, TENANT_PATTERN, usable_groups
 from services.gateway.schemas import search
 from services.gateway.schemas.fields import GroupName, Guard, Pattern, RequestBody, Title
 from services.gateway.schemas.times import Moment
@@ -71,6 +71,13 @@ class NewApiKey(RequestBody):
     def _check_time(cls, value: str | None) -> str | None:
         if value is not None:
             search.start_of(value)
+        return value
+
+    @field_validator("groups")
+    @classmethod
+    def _check_groups(cls, value: list[str]) -> list[str]:
+        if len(usable_groups(value)) < len(set(value)):
+            raise ValueError("the names of the groups are too long together; name fewer groups")
         return value
 
 

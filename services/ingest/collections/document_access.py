@@ -8,7 +8,8 @@ from kit.access.principal import Principal
 from kit.errors import Aborted
 from kit.stores.document_access import DocumentAccess
 from services.ingest.documents import life, naming
-from services.ingest.documents.access import Access, no_document
+from services.ingest.documents.access import Access, check_owned, no_document
+from services.ingest.documents.catalog import Catalog
 from services.ingest.documents.models import Document, Status, StoredDocument
 from services.ingest.ports import AccessLists, DocumentStore
 
@@ -17,10 +18,16 @@ class AccessDesk:
     """The use cases of access lists."""
 
     def __init__(
-        self, documents: DocumentStore, access: Access, lists: AccessLists, now: Callable[[], datetime]
+        self,
+        documents: DocumentStore,
+        access: Access,
+        catalog: Catalog,
+        lists: AccessLists,
+        now: Callable[[], datetime],
     ) -> None:
         self._documents = documents
         self._access = access
+        self._catalog = catalog
         self._lists = lists
         self._now = now
 
@@ -33,9 +40,12 @@ class AccessDesk:
         self, caller: Principal, document_id: str, make: Callable[[Document], DocumentAccess] | None
     ) -> DocumentAccess | None:
         """Gives a document the list that `make` makes, or takes its list away; the list as it is now. It is in force when this
-        returns, and at other processes within milliseconds. Raises DocumentNotFound, NotYours, and what `make` raises."""
+        returns, and at other processes a moment later. Raises DocumentNotFound, NotYours, BadAccess where the collection has no
+        owner, and what `make` raises."""
         stored = await self._found(caller, document_id)
         access = make(stored.document) if make is not None else None
+        if access is not None:
+            check_owned(await self._catalog.get_to_edit(caller, stored.document.collection_id))
         if access is None:
             await self._lists.remove(caller.tenant_id, document_id)
         else:

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from kit.access.principal import GROUP_PATTERN, SUBJECT_PATTERN, Principal
 from kit.stores.collections import Role, role_of
 from kit.stores.document_access import DocumentAccess
-from services.ingest.documents.models import Document
+from services.ingest.documents.models import Collection, Document
 from services.ingest.errors import BadAccess, DocumentNotFound, NotYours
 from services.ingest.ports import AccessLists, CollectionStore
 
@@ -83,6 +83,15 @@ def access_list(collection_id: str, subjects: Iterable[str], groups: Iterable[st
             if not alphabet.fullmatch(name):
                 raise BadAccess(f"{name[:200]!r} is no {what}; write the name as GET /v1/me shows it")
     return access
+
+
+def check_owned(collection: Collection) -> None:
+    """Before a document of the collection gets a list: where everybody is an owner, it would hide nothing. Raises BadAccess."""
+    if not collection.owner:
+        raise BadAccess(
+            f"collection {collection.collection_id} has no owner, so everybody owns it and reads all documents in it, whatever "
+            "list they have; share it or set its visibility first, which makes you its owner, or use a collection of your own"
+        )
 
 
 def no_document(document_id: str) -> DocumentNotFound:

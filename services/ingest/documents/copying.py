@@ -12,7 +12,7 @@ from dataclasses import replace
 from kit.access.principal import Principal
 from kit.errors import Aborted
 from services.ingest.documents import life, naming
-from services.ingest.documents.access import Access, no_document
+from services.ingest.documents.access import Access, check_owned, no_document
 from services.ingest.documents.catalog import Catalog
 from services.ingest.documents.listing import Listing
 from services.ingest.documents.models import Document, Lane, Status
@@ -50,16 +50,18 @@ class Copying:
         self, caller: Principal, document_id: str, collection_id: str, metadata: Mapping[str, str], batch: str = ""
     ) -> Document:
         """The document's copy in the collection, made or brought to this metadata. Raises DocumentNotFound, CollectionNotFound,
-        NotYours, BadUpload."""
+        NotYours, BadUpload, BadAccess."""
         if len(batch) > _LONGEST_BATCH:
             raise BadUpload(f"the word for the batch has {len(batch)} characters; use at most {_LONGEST_BATCH}")
         original = await self._listing.get(caller, document_id)
-        await self._catalog.get_to_edit(caller, collection_id)
+        collection = await self._catalog.get_to_edit(caller, collection_id)
         is_in_place = original.collection_id == collection_id and original.status is not Status.KEPT
         there = original if is_in_place else await self._copy_of(caller, original, collection_id)
         if there is None:
             await self._check_room(original, collection_id)
         listed = None if is_in_place else await self._lists.get(caller.tenant_id, document_id)
+        if listed is not None and there is None:
+            check_owned(collection)
         name = there.name if there else original.name.rpartition("/")[2]
         upload = Upload(
             collection_id,

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Collection
 from contextlib import aclosing, asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -11,7 +11,7 @@ from kit.access.principal import Principal
 from services.ingest.documents import naming
 from services.ingest.documents.access import Access, no_document
 from services.ingest.documents.catalog import Catalog
-from services.ingest.documents.models import Document, Status
+from services.ingest.documents.models import Content, Document, Status
 from services.ingest.documents.paging import age, decode_token, encode_token, page_length
 from services.ingest.errors import BadPageToken
 from services.ingest.ports import CollectionStore, DocumentStore, FileStore
@@ -127,22 +127,23 @@ class Listing:
         self, caller: Principal, collection_id: str, document_ids: Collection[str]
     ) -> AsyncGenerator[Document | None, None]:
         """Current documents, then None, then changes until closed, or until the caller may read other collections than before: then
-        who watches begins anew. A deleted one is seen once, as such."""
+        who watches begins anew. A deleted one that was seen is seen once more, as such; of one that the caller may not read any
+        more only that it is gone."""
         shown: set[str] = set()
         async with aclosing(self._watched(caller, collection_id, document_ids)) as documents:
             async for document in documents:
                 if document is None:
                     yield None
-                # That one is gone is told to who saw it, also when its collection has gone before it.
-                elif document.status is Status.DELETED and document.document_id in shown:
-                    shown.discard(document.document_id)
-                    yield document
-                elif await self._access.sees(caller, document.collection_id, document.document_id):
+                    continue
+                is_seen = await self._access.sees(caller, document.collection_id, document.document_id)
+                if is_seen and document.status is not Status.DELETED:
                     shown.add(document.document_id)
                     yield document
-                elif document.document_id in shown:  # its access list names the caller no longer
+                elif (
+                    document.document_id in shown
+                ):  # deleted, maybe with its collection, or its list names the caller no longer
                     shown.discard(document.document_id)
-                    yield replace(document, status=Status.DELETED)
+                    yield document if is_seen else _gone(document)
 
     async def _watched(
         self, caller: Principal, collection_id: str, document_ids: Collection[str]
@@ -193,6 +194,21 @@ async def _until(end: "asyncio.Task[None]", items: AsyncGenerator[ItemT, None]) 
             each.cancel()
         await asyncio.gather(*begun, return_exceptions=True)
         await items.aclose()
+
+
+def _gone(document: Document) -> Document:
+    """A document as it is told to who may not read it any more: its id, its collection, and that it is gone."""
+    return Document(
+        document.tenant_id,
+        document.document_id,
+        document.collection_id,
+        name="",
+        created_at=document.created_at,
+        updated_at=document.updated_at,
+        status=Status.DELETED,
+        content=Content("", 0, ""),
+        revision_count=0,
+    )
 
 
 def _age(document: Document) -> tuple[str, str]:

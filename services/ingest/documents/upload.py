@@ -22,7 +22,7 @@ from kit.errors import Aborted, AlreadyExists
 from kit.stores.document_access import DocumentAccess
 from kit.stores.idempotency import Attempt
 from services.ingest.documents import life, naming
-from services.ingest.documents.access import Access
+from services.ingest.documents.access import Access, check_owned
 from services.ingest.documents.catalog import Catalog
 from services.ingest.documents.deletion import Deletion, file_lease
 from services.ingest.documents.file_users import files_of
@@ -30,7 +30,7 @@ from services.ingest.documents.lanes import LaneChoice
 from services.ingest.documents.models import Content, Document, Lane, Origin, Status, StoredDocument
 from services.ingest.documents.quota import StorageQuotas
 from services.ingest.documents.revising import Reviser
-from services.ingest.errors import CollectionNotFound, DocumentNotFound, NameTaken, UploadCorrupt
+from services.ingest.errors import BadAccess, CollectionNotFound, DocumentNotFound, NameTaken, UploadCorrupt
 from services.ingest.ports import AccessLists, DocumentStore, FileStore, Keys, Leases
 from services.ingest.reading.detection import detect_media_type, with_charset
 from services.ingest.scanning import Gatekeeper
@@ -139,19 +139,24 @@ class Uploads:
         """Takes a file and answers once it is stored and its job queued. Refuses what it can before the first byte."""
         tenant_id = caller.tenant_id
         upload = _checked(upload)
-        await self._catalog.get_to_edit(caller, upload.collection_id)
+        collection = await self._catalog.get_to_edit(caller, upload.collection_id)
+        if upload.access is not None:
+            check_owned(collection)
         upload = replace(upload, by=caller, lane=self._lanes.choose(caller, upload.collection_id, upload.lane))
         async with self._received(tenant_id, upload, data) as (upload, content, file):
             if not upload.idempotency_key:
                 return await self._take(tenant_id, upload, content, file)
 
+            taken: list[Document] = []
+
             async def make(_: Attempt) -> str:
-                return (await self._take(tenant_id, upload, content, file)).document_id
+                taken.append(await self._take(tenant_id, upload, content, file))
+                return taken[-1].document_id
 
             same = upload.content_with(content.sha256)
             key = upload.idempotency_key
             document_id = await self._keys.once(caller, "upload", key, same, self._new_id, make)
-            return await self._there(tenant_id, document_id)
+            return taken[-1] if taken else await self._there(caller, document_id)
 
     async def take(
         self, tenant_id: str, upload: Upload, data: AsyncIterator[bytes], moved_from: Callable[[str], str]
@@ -189,12 +194,14 @@ class Uploads:
             media_type = await file.read_by(lambda it: detect_media_type(it, upload.name))
             yield upload, Content(file.sha256, file.size_bytes, with_charset(media_type, charset)), file
 
-    async def _there(self, tenant_id: str, document_id: str) -> Document:
-        stored = await self._documents.get(tenant_id, document_id)
+    async def _there(self, caller: Principal, document_id: str) -> Document:
+        """What an earlier request made. Its maker may have lost the right to it meanwhile. Raises DocumentNotFound."""
+        stored = await self._documents.get(caller.tenant_id, document_id)
         if stored is None or stored.document.status is Status.DELETED:
             raise DocumentNotFound(
                 f"document {document_id}, which was uploaded with this idempotency key, has been deleted; upload with a new key"
             )
+        await self._access.check_read(caller, stored.document)
         return stored.document
 
     async def take_stored(self, tenant_id: str, upload: Upload, content: Content) -> Document:
@@ -272,15 +279,19 @@ class Uploads:
             origin = replace(old.origin, version="")  # the next sync brings back what is at the source
         if upload.by is not None and not await self._access.may_read(upload.by, old.collection_id, old.document_id):
             raise NameTaken(f"the name {upload.name} is taken in this collection; give the file another name")
-        if not upload.copy_of:
-            await self._set_access(old.tenant_id, old.document_id, upload)
         is_same = old.content == content and old.metadata == upload.metadata
+        if not is_same and not upload.copy_of:
+            await self._check_not_widened(old, upload)
+        is_listed_anew = not upload.copy_of and await self._set_access(old.tenant_id, old.document_id, upload)
         if is_same and old.status not in (Status.FAILED, Status.UNKNOWN):
+            noted = life.note_access(old, self._now()) if is_listed_anew else old
             if origin and origin != old.origin:
-                await self._documents.update(life.note_origin(old, origin), stored.version)
+                noted = life.note_origin(noted, origin)
             if upload.batch and upload.batch != old.batch:
-                old = (await self._documents.update(life.note_batch(old, upload.batch), stored.version)).document
-            return old, ""
+                noted = life.note_batch(noted, upload.batch)
+            if noted != old:
+                noted = (await self._documents.update(noted, stored.version)).document
+            return noted, ""
         lane = upload.lane or Lane.INTERACTIVE
         revised = life.revise(
             old,
@@ -332,9 +343,22 @@ class Uploads:
                 await self._documents.release_name(tenant_id, old.collection_id, old.name, document_id)
             return revised
 
-    async def _set_access(self, tenant_id: str, document_id: str, upload: Upload) -> None:
-        if upload.access is not None and upload.access != await self._lists.get(tenant_id, document_id):
-            await self._lists.put(tenant_id, document_id, upload.access)
+    async def _check_not_widened(self, old: Document, upload: Upload) -> None:
+        """A list is in force at once, and the present text is found until the new one is ready: whom the list adds would find what
+        may have been taken out for them. Raises BadAccess."""
+        listed = await self._lists.get(old.tenant_id, old.document_id) if upload.access is not None else None
+        if listed is not None and upload.access is not None and upload.access.lets_in_more(listed):
+            raise BadAccess(
+                f"this list lets in more than that of {old.name} now, and they would find its present text until the new one is "
+                f"ready; upload it without a list, and set the list once it is ready: PUT /v1/documents/{old.document_id}/access"
+            )
+
+    async def _set_access(self, tenant_id: str, document_id: str, upload: Upload) -> bool:
+        """Whether it has another list now."""
+        if upload.access is None or upload.access == await self._lists.get(tenant_id, document_id):
+            return False
+        await self._lists.put(tenant_id, document_id, upload.access)
+        return True
 
     def _created(self, tenant_id: str, document_id: str, upload: Upload, content: Content) -> Document:
         return life.create(

@@ -155,6 +155,23 @@ async def test_a_key_is_no_way_to_the_power_of_a_mightier_one(client: httpx.Asyn
     assert refusal(await client.get("/v1/keys", headers=bearer(weak))) == (401, "API_KEY_REVOKED")
 
 
+async def test_a_new_text_gives_nobody_groups_in_which_they_are_not(client: httpx.AsyncClient, desk: KeyDesk) -> None:
+    admin, bare = await desk.issue(ADMIN), await desk.issue(QUERY, subject="anna")
+    in_hr = await desk.issue(QUERY, subject="anna", groups=("hr",))
+    rotate = f"/v1/keys/{id_of(in_hr)}/rotate"
+    assert (await client.post(rotate, headers=bearer(in_hr))).status_code == 200
+    refused = await client.post(rotate, headers=bearer(bare))
+    assert refusal(refused) == (403, "SCOPE_MISSING")
+    assert "the group hr" in refused.json()["detail"]
+    assert (await client.post(rotate, headers=bearer(admin))).status_code == 200
+    assert (await client.delete(f"/v1/keys/{id_of(in_hr)}", headers=bearer(bare))).status_code == 204
+
+
+async def test_groups_that_no_token_could_name_together_are_refused(client: httpx.AsyncClient, desk: KeyDesk) -> None:
+    groups = [f"{number:03}" + "ж" * 125 for number in range(500)]
+    assert refusal(await make(client, await desk.issue(ADMIN), groups=groups)) == (400, "VALIDATION_FAILED")
+
+
 async def test_a_request_that_is_repeated_makes_no_second_key_and_says_how_to_get_its_text(
     client: httpx.AsyncClient, desk: KeyDesk
 ) -> None:

@@ -85,6 +85,11 @@ async def test_who_waits_hears_when_their_rights_change_and_of_nothing_else(know
     async with asyncio.timeout(60):
         await waiting[BOB]
     assert not waiting[ANN].done()
+    await bucket.put(
+        "acme.old", record(visibility="tenant", owner="bob")
+    )  # she still reads it, but what has a list no more
+    async with asyncio.timeout(60):
+        await waiting[ANN]
     assert not waiting[ADMINISTRATOR].done()
     for each in waiting.values():
         each.cancel()

@@ -14,7 +14,7 @@ from kit.stores.collections import Member, Visibility
 from kit.stores.document_access import DocumentAccess
 from services.ingest.documents.access import access_list
 from services.ingest.documents.listing import Page
-from services.ingest.documents.models import Document, Status
+from services.ingest.documents.models import Content, Document, Status
 from tests.unit.ingest.world import ADMINISTRATOR, ANN, BOB, TENANT, World
 
 IN_LEGAL = replace(BOB, subject="carol", groups=frozenset({"legal"}))
@@ -112,6 +112,73 @@ async def test_who_follows_documents_is_told_when_a_list_changes(world: World, d
         gone = await anext(changes)
         assert gone is not None
         assert (gone.document_id, gone.status) == (document.document_id, Status.DELETED)
+
+
+async def test_who_loses_a_document_is_told_nothing_of_its_new_text(world: World, document: Document) -> None:
+    await world.access_desk.set(ANN, document.document_id, None)
+    async with aclosing(world.listing.watch(BOB, "papers", ())) as changes:
+        assert [await anext(changes), await anext(changes)] == [await world.record(document), None]
+        await world.upload("secret", "hello.txt", collection_id="papers", access=LEGAL, metadata={"case": "42"})
+        gone = await anext(changes)
+    assert gone is not None
+    assert (gone.document_id, gone.collection_id, gone.status) == (document.document_id, "papers", Status.DELETED)
+    assert (gone.name, gone.content, gone.metadata, gone.pending) == ("", Content("", 0, ""), {}, None)
+
+
+async def test_end_of_a_document_that_was_hidden_is_not_told(world: World, document: Document) -> None:
+    other = await world.upload("open", "open.txt", collection_id="papers")
+    async with aclosing(world.listing.watch(BOB, "papers", ())) as changes:
+        assert [await anext(changes), await anext(changes)] == [other, None]
+        await world.deletion.delete(TENANT, document.document_id)  # its list goes with it
+        await world.deletion.delete(TENANT, other.document_id)
+        gone = await anext(changes)
+    assert gone is not None
+    assert (gone.document_id, gone.name) == (other.document_id, "open.txt")
+
+
+async def test_list_that_comes_with_the_same_text_is_told_to_who_follows(world: World, document: Document) -> None:
+    await world.access_desk.set(ANN, document.document_id, None)
+    async with aclosing(world.listing.watch(BOB, "papers", ())) as changes:
+        assert [await anext(changes), await anext(changes)] == [await world.record(document), None]
+        answered = await world.upload("hello", "hello.txt", collection_id="papers", access=LEGAL)
+        gone = await anext(changes)
+    assert gone is not None
+    assert (gone.document_id, gone.status) == (document.document_id, Status.DELETED)
+    assert answered == await world.record(document)
+
+
+async def test_list_lets_nobody_in_together_with_another_text(world: World, document: Document) -> None:
+    wider = DocumentAccess("papers", frozenset({"bob"}), frozenset({"legal"}))
+    upload = partial(world.upload, name="hello.txt", collection_id="papers", access=wider)
+    reason, message = await refusal(upload("without names"))
+    assert (reason, f"PUT /v1/documents/{document.document_id}/access" in message) == ("BAD_ACCESS", True)
+    assert world.lists.known(TENANT, document.document_id) == LEGAL
+    assert await world.record(document) == document
+    await upload("hello")
+    assert world.lists.known(TENANT, document.document_id) == wider
+
+
+async def test_repeated_upload_shows_nobody_what_was_closed_to_them(world: World, document: Document) -> None:
+    upload = partial(world.upload, "hello", "hello.txt", collection_id="papers", idempotency_key="a1")
+    made = await upload(caller=IN_LEGAL)
+    assert await upload(caller=IN_LEGAL) == made
+    await world.access_desk.set(ANN, document.document_id, lambda _: DocumentAccess("papers"))
+    assert (await refusal(upload(caller=IN_LEGAL)))[0] == "DOCUMENT_NOT_FOUND"
+
+
+async def test_collection_without_an_owner_takes_no_lists(world: World, document: Document) -> None:
+    await world.collections.put(replace(world.collections.collections[TENANT, "papers"], owner=""))
+    await world.access_desk.set(ANN, document.document_id, None)
+    for call in (
+        world.access_desk.set(ANN, document.document_id, lambda _: LEGAL),
+        world.upload("new", "new.txt", collection_id="papers", access=LEGAL),
+        world.upload("new", "new.txt", caller=BOB, access=replace(LEGAL, collection_id="default")),
+    ):
+        assert (await refusal(call))[0] == "BAD_ACCESS"
+    assert world.lists.lists == {}
+    await world.catalog.update(ANN, "papers", visibility=Visibility.TENANT)
+    await world.access_desk.set(ANN, document.document_id, lambda _: LEGAL)
+    assert not await world.access.may_read(BOB, "papers", document.document_id)
 
 
 async def test_list_goes_with_its_document(world: World, document: Document) -> None:

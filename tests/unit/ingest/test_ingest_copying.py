@@ -1,6 +1,7 @@
 """Files that are kept, and copied into collections."""
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from kit.stores.document_access import DocumentAccess
 from services.ingest.documents.copying import Copying
 from services.ingest.documents.listing import Page
 from services.ingest.documents.models import Document, Status
-from services.ingest.errors import BadPageToken, BadUpload, DocumentNotFound, NameTaken
+from services.ingest.errors import BadAccess, BadPageToken, BadUpload, DocumentNotFound, NameTaken
 from tests.unit.ingest.world import ANN, BOB, TENANT, World
 
 
@@ -155,6 +156,14 @@ async def test_copy_begins_with_the_access_list_of_its_original_and_keeps_its_ow
     again = await copying.copy(ANN, kept.document_id, "store", {"year": "2026"})
     assert again.document_id == copy.document_id
     assert await world.lists.get(TENANT, copy.document_id) == own
+
+
+async def test_listed_file_is_not_copied_to_where_a_list_hides_nothing(world: World, copying: Copying) -> None:
+    kept = await keep(world)
+    await world.lists.put(TENANT, kept.document_id, DocumentAccess("files", groups=frozenset({"legal"})))
+    await world.collections.put(replace(world.collections.collections[TENANT, "store"], owner=""))
+    with pytest.raises(BadAccess, match="has no owner"):
+        await copying.copy(ANN, kept.document_id, "store", {})
 
 
 @pytest.mark.usefixtures("shared")

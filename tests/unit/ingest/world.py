@@ -135,8 +135,8 @@ class World:
         )
         self.clearing = Clearing(self.collections, self.store, self.deletion, self.leases)
         self.access = Access(self.collections, self.lists)
-        self.access_desk = AccessDesk(self.store, self.access, self.lists, self.clock)
         self.catalog = Catalog(self.collections, self.clearing, self.clock, ANN)
+        self.access_desk = AccessDesk(self.store, self.access, self.catalog, self.lists, self.clock)
         self.reviser = Reviser(self.store, self.jobs, self.clock, new_id=lambda: f"{next(numbers):032x}")
         self.listing = Listing(self.store, self.collections, self.files, self.catalog, self.access, spool)
         self.uploads = Uploads(

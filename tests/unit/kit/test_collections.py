@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import pytest
 
 from kit.access.principal import ADMIN, INGEST, MAX_GROUPS, OPERATOR, QUERY, Principal, usable_groups
+from kit.rpc.server import MAX_METADATA_BYTES
 from kit.stores.collections import (
     CollectionAccess,
     Member,
@@ -18,6 +19,7 @@ from kit.stores.collections import (
     own_id,
     role_of,
 )
+from kit.testing.harness import make_signer
 
 ANN = Principal("acme", "ann", frozenset({QUERY, INGEST}))
 BOB = Principal("acme", "bob", frozenset({QUERY, INGEST}))
@@ -106,6 +108,13 @@ def test_groups_that_cannot_be_any_are_left_out() -> None:
     found = usable_groups(names)
     assert len(found) == MAX_GROUPS
     assert {"/staff", "Sales EMEA"} <= found
+
+
+@pytest.mark.parametrize("letter", ["x", "ж", "😀", '"'])
+def test_token_with_all_usable_groups_fits_into_a_call(letter: str) -> None:
+    found = usable_groups(f"{number:03}" + letter * 125 for number in range(600))
+    assert len(found) >= (MAX_GROUPS if letter == "x" else 80)
+    assert len(make_signer().sign(Principal("acme", "ann", groups=found), "retriever")) < MAX_METADATA_BYTES * 3 / 4
 
 
 def test_everybody_has_ids_of_their_own_for_the_same_name() -> None:

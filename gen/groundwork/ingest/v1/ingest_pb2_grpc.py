@@ -256,7 +256,7 @@ class IngestServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def SetDocumentAccess(self, request, context):
-        """Gives a document an access list, or takes it away. In force with the next request. It takes the role of an editor.
+        """Gives a document an access list, or takes it away. In force here at once, in other processes a moment later. It takes the role of an editor.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

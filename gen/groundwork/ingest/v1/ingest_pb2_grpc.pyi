@@ -46,7 +46,7 @@ class IngestServiceStub:
     GetDocumentAccess: _aio.UnaryUnaryMultiCallable[_ingest_pb2.GetDocumentAccessRequest, _ingest_pb2.GetDocumentAccessResponse]
     """Who may read a document of those who may read its collection. It takes the role of an editor."""
     SetDocumentAccess: _aio.UnaryUnaryMultiCallable[_ingest_pb2.SetDocumentAccessRequest, _ingest_pb2.SetDocumentAccessResponse]
-    """Gives a document an access list, or takes it away. In force with the next request. It takes the role of an editor."""
+    """Gives a document an access list, or takes it away. In force here at once, in other processes a moment later. It takes the role of an editor."""
     CreateCollection: _aio.UnaryUnaryMultiCallable[_ingest_pb2.CreateCollectionRequest, _ingest_pb2.CreateCollectionResponse]
     """Makes a collection, which is the caller's. ALREADY_EXISTS when its id is taken: ids are names in the tenant's namespace, so one may
     be taken by a collection that the caller cannot see. An id that is made from the name is a free one then.
@@ -178,7 +178,7 @@ class IngestServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _ingest_pb2.SetDocumentAccessRequest,
         context: _aio.ServicerContext[_ingest_pb2.SetDocumentAccessRequest, _abc.Awaitable[_ingest_pb2.SetDocumentAccessResponse]],
     ) -> _abc.Awaitable[_ingest_pb2.SetDocumentAccessResponse]:
-        """Gives a document an access list, or takes it away. In force with the next request. It takes the role of an editor."""
+        """Gives a document an access list, or takes it away. In force here at once, in other processes a moment later. It takes the role of an editor."""
 
     @_abc_1.abstractmethod
     def CreateCollection(
