@@ -83,7 +83,8 @@ async def test_page_that_fails_is_named_and_keeps_its_document(site: WebSite, us
 
 
 async def test_page_that_fails_costs_no_page_behind_it(site: WebSite, user: SourceUser) -> None:
-    site.page("/docs/", "The towers.", "hub", "away", "old")
+    site.page("/docs/", "The towers.", "hub", "away", "loop", "old")
+    site.page("/docs/loop", "It will turn round.")
     site.page("/docs/hub", "More.", "plan")
     site.page("/docs/away", "More.", "costs")
     site.page("/docs/plan", "The tower is to be painted green.")
@@ -93,15 +94,16 @@ async def test_page_that_fails_costs_no_page_behind_it(site: WebSite, user: Sour
     site.resources["/docs/hub"] = Resource(b"", status=403)
     login = "http://login.elsewhere.test/"
     site.resources["/docs/away"] = Resource(b"", status=302, headers={"location": login})
+    site.resources["/docs/loop"] = Resource(b"", status=302, headers={"location": "/docs/loop"})
     del site.resources["/docs/old"]
     source = await user.synced()
-    assert {file.path for file in source.failing} == {f"{site.url}/docs/hub", f"{site.url}/docs/away"}
-    assert await names(user) == {f"docs/{name}.html" for name in ("index", "hub", "away", "plan", "costs")}
+    assert {file.path for file in source.failing} == {f"{site.url}/docs/{name}" for name in ("hub", "away", "loop")}
+    assert await names(user) == {f"docs/{name}.html" for name in ("index", "hub", "away", "loop", "plan", "costs")}
 
     site.resources["/docs/"] = Resource(b"", status=302, headers={"location": login})
     source = await user.synced()
     assert (source.error.reason, "login.elsewhere.test" in source.error.message) == ("SOURCE_AWAY", True)
-    assert len(await names(user)) == 5
+    assert len(await names(user)) == 6
 
 
 @pytest.mark.parametrize("broken", [Resource(b"", status=404), Resource(b"<urlset><url>", "application/xml")])
