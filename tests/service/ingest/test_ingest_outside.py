@@ -10,8 +10,8 @@ import pytest
 from aiohttp import web
 
 from kit.network.egress import EgressGuard, parse_networks
-from services.ingest.adapters import outside as outside_module
-from services.ingest.adapters.outside import Outside, body_of, outside
+from services.ingest.adapters import source_http as source_http_module
+from services.ingest.adapters.source_http import SourceHttp, body_of, source_http
 from services.ingest.errors import FileNotTaken, SourceAway, SourceBusy
 from tests.doubles.http_double import LOOPBACK, OTHER_LOOPBACK, Failure, HttpDouble, Recorded
 from tests.service.tools.web.attacks import PUBLIC
@@ -26,7 +26,7 @@ class Server(HttpDouble):
 
 
 @asynccontextmanager
-async def patient() -> AsyncIterator[tuple[Outside, list[float]]]:
+async def patient() -> AsyncIterator[tuple[SourceHttp, list[float]]]:
     """A client to which waiting takes no time, and how long it has waited."""
     waits: list[float] = []
 
@@ -34,7 +34,7 @@ async def patient() -> AsyncIterator[tuple[Outside, list[float]]]:
         waits.append(seconds)
 
     async with httpx.AsyncHTTPTransport() as transport:
-        yield Outside(transport, sleep=sleep, clock=lambda: sum(waits)), waits
+        yield SourceHttp(transport, sleep=sleep, clock=lambda: sum(waits)), waits
 
 
 async def test_server_that_asks_for_patience_gets_it() -> None:
@@ -72,21 +72,25 @@ async def test_rest_without_measure_is_bounded(said: str, heeded_s: float) -> No
 
 
 async def test_answer_that_drips_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(outside_module, "_TEXT_S", 0.3)
+    monkeypatch.setattr(source_http_module, "_TEXT_S", 0.3)
 
     async def drip(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n")
         with contextlib.suppress(ConnectionError):
-            while True:
+            while not writer.is_closing():
                 writer.write(b"x")
                 await writer.drain()
                 await asyncio.sleep(0.01)
+        writer.close()
+        over.set()
 
+    over = asyncio.Event()
     server = await asyncio.start_server(drip, LOOPBACK)
     port = server.sockets[0].getsockname()[1]
-    async with server, outside(GUARD) as http:
+    async with server, source_http(GUARD) as http:
         with pytest.raises(SourceAway, match="longer than"):
             await http.text(f"http://{LOOPBACK}:{port}/")
+        await over.wait()
 
 
 async def test_server_that_fails_for_good_is_asked_thrice() -> None:
@@ -102,7 +106,7 @@ async def test_redirect_takes_no_credentials_to_another_server() -> None:
         return {"Authorization": "Bearer s3cret"}
 
     home, other = Server(), Server()
-    async with home.running(), other.running(OTHER_LOOPBACK), outside(GUARD, sign) as http:
+    async with home.running(), other.running(OTHER_LOOPBACK), source_http(GUARD, sign) as http:
         home.failures = [Failure("GET /a", 302, headers={"location": f"{other.url}/b"})]
         assert (await http.text(f"{home.url}/a")).json() == {"path": "/b"}
     assert home.requests[0].headers["authorization"] == "Bearer s3cret"
@@ -111,7 +115,7 @@ async def test_redirect_takes_no_credentials_to_another_server() -> None:
 
 async def test_redirects_that_never_end_are_given_up() -> None:
     server = Server()
-    async with server.running(), outside(GUARD) as http:
+    async with server.running(), source_http(GUARD) as http:
         server.failures = [Failure("GET /a", 302, headers={"location": "/a"})] * 9
         with pytest.raises(SourceAway, match="redirects"):
             await http.text(f"{server.url}/a")
@@ -125,7 +129,7 @@ async def test_file_that_ends_early_is_not_taken() -> None:
 
     server = await asyncio.start_server(cut_off, LOOPBACK)
     port = server.sockets[0].getsockname()[1]
-    async with server, outside(GUARD) as http, http.ask(f"http://{LOOPBACK}:{port}/") as answer:
+    async with server, source_http(GUARD) as http, http.ask(f"http://{LOOPBACK}:{port}/") as answer:
         with pytest.raises(FileNotTaken, match="ended early"):
             _ = [piece async for piece in body_of(answer)]
 

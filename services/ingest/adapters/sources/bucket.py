@@ -13,7 +13,7 @@ from awscrt.auth import AwsCredentialsProvider, AwsSignedBodyHeaderType, AwsSign
 from awscrt.http import HttpHeaders, HttpRequest
 from defusedxml import ElementTree
 
-from services.ingest.adapters.outside import Outside, Sign, body_of, outside
+from services.ingest.adapters.source_http import Sign, SourceHttp, body_of, source_http
 from services.ingest.errors import BadSource, FileNotTaken, SourceAway, SourceTooLarge
 from services.ingest.sources.models import SourceFile, SourceListing
 from services.ingest.sources.patterns import matcher
@@ -36,7 +36,7 @@ class _Page:
 class BucketReader:
     """The objects below a prefix."""
 
-    def __init__(self, http: Outside, opening: Opening) -> None:
+    def __init__(self, http: SourceHttp, opening: Opening) -> None:
         settings = opening.settings
         region = settings.get("region", _REGION)
         endpoint = settings.get("endpoint", f"https://s3.{region}.amazonaws.com").rstrip("/")
@@ -164,7 +164,7 @@ def _signer(opening: Opening) -> Sign | None:
 
 @asynccontextmanager
 async def _open(opening: Opening) -> AsyncIterator[SourceReader]:
-    async with outside(opening.surroundings.guard, _signer(opening)) as http:
+    async with source_http(opening.surroundings.guard, _signer(opening)) as http:
         reader = BucketReader(http, opening)
         await reader.look()
         yield reader

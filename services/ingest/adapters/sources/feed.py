@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import feedparser
 
-from services.ingest.adapters.outside import Outside, outside
+from services.ingest.adapters.source_http import SourceHttp, source_http
 from services.ingest.errors import FileNotTaken, SourceAway
 from services.ingest.sources.models import SourceFile, SourceListing
 from services.ingest.sources.ports import Opening, SourceField, SourceKind, SourceReader
@@ -24,7 +24,7 @@ _KEY_CHARACTERS_MOST = 1_000
 class FeedReader:
     """The entries that a feed lists now."""
 
-    def __init__(self, http: Outside, url: str) -> None:
+    def __init__(self, http: SourceHttp, url: str) -> None:
         self._http, self._url = http, url
         self._pages: dict[str, bytes] = {}
         """By key."""
@@ -88,7 +88,7 @@ def _name(key: str) -> str:
 @asynccontextmanager
 async def _open(opening: Opening) -> AsyncIterator[SourceReader]:
     await opening.surroundings.guard.check(opening.settings["url"])
-    async with outside(opening.surroundings.guard) as http:
+    async with source_http(opening.surroundings.guard) as http:
         reader = FeedReader(http, opening.settings["url"])
         yield reader
 

@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 import httpx
 
-from services.ingest.adapters.outside import Outside, Sign, body_of, outside
+from services.ingest.adapters.source_http import Sign, SourceHttp, body_of, source_http
 from services.ingest.errors import BadSource, FileNotTaken, SourceAway, SourceTooLarge
 from services.ingest.sources.models import SourceFile, SourceListing
 from services.ingest.sources.patterns import matcher
@@ -27,7 +27,7 @@ _FILE_MODES = ("100644", "100755")
 class RepositoryReader:
     """The files of one branch."""
 
-    def __init__(self, http: Outside, opening: Opening) -> None:
+    def __init__(self, http: SourceHttp, opening: Opening) -> None:
         settings = opening.settings
         owner, _, name = settings["repository"].partition("/")
         if not owner or not name or "/" in name:
@@ -167,7 +167,7 @@ def _signer(opening: Opening) -> Sign | None:
 
 @asynccontextmanager
 async def _open(opening: Opening) -> AsyncIterator[SourceReader]:
-    async with outside(opening.surroundings.guard, _signer(opening)) as http:
+    async with source_http(opening.surroundings.guard, _signer(opening)) as http:
         reader = RepositoryReader(http, opening)
         await reader.look()
         yield reader

@@ -13,7 +13,7 @@ from urllib.parse import urljoin, urlsplit
 import httpx
 from protego import Protego
 
-from services.ingest.adapters.outside import USER_AGENT, Outside, body_of, outside, redirect_of
+from services.ingest.adapters.source_http import USER_AGENT, SourceHttp, body_of, redirect_of, source_http
 from services.ingest.adapters.sources._crawl import SiteCrawl, SiteMemory, SitePage
 from services.ingest.adapters.sources._web_pages import (
     document_name,
@@ -52,7 +52,7 @@ _MEMORY = SiteMemory()
 class SiteReader:
     """The pages of one site."""
 
-    def __init__(self, http: Outside, opening: Opening, folder: Path) -> None:
+    def __init__(self, http: SourceHttp, opening: Opening, folder: Path) -> None:
         """`folder`: where pages stay between the listing and the fetching."""
         settings = opening.settings
         self._http, self._tenant_id, self._folder = http, opening.tenant_id, folder
@@ -144,7 +144,7 @@ class SiteReader:
                 )
             elif answer.status_code in (404, 410) and not is_sitemap:
                 crawl.gone.append(url)
-            elif final != url:
+            elif final != url and answer.status_code == 200:
                 crawl.gone.append(url)
                 crawl.named_sitemaps.update([final] if is_sitemap else ())
                 self._note(crawl, [final], depth, all_paths=is_sitemap)
@@ -261,7 +261,7 @@ def _number(settings: Mapping[str, str], name: str, usual: float, least: float, 
 @asynccontextmanager
 async def _open(opening: Opening) -> AsyncIterator[SourceReader]:
     with tempfile.TemporaryDirectory(prefix="site-") as folder:
-        async with outside(opening.surroundings.guard) as http:
+        async with source_http(opening.surroundings.guard) as http:
             reader = SiteReader(http, opening, Path(folder))
             await reader.look()
             yield reader

@@ -40,7 +40,7 @@ Sign = Callable[[httpx.Request], Awaitable[Mapping[str, str]]]
 """The headers that let a request in."""
 
 
-class Outside:
+class SourceHttp:
     """The servers of one source, for as long as it is open."""
 
     def __init__(
@@ -54,7 +54,7 @@ class Outside:
         """`sign`: called for requests to the server of the first request alone, so that no redirect takes credentials away."""
         self._transport, self._sign = transport, sign
         self._sleep, self._clock = sleep, clock
-        self._home: tuple[str, str, int] | None = None
+        self._origin: tuple[str, str, int] | None = None
         self._rests_until = 0.0
 
     @asynccontextmanager
@@ -108,7 +108,7 @@ class Outside:
     async def _follow(self, url: str, headers: Mapping[str, str], only_host: str) -> httpx.Response:
         for left in reversed(range(_REDIRECTS_MAX + 1)):
             request = self._request(url, headers)
-            if self._sign is not None and self._place(request) == self._home:
+            if self._sign is not None and self._place(request) == self._origin:
                 request.headers.update(await self._sign(request))
             try:
                 async with asyncio.timeout(_BEGIN_S):
@@ -131,8 +131,8 @@ class Outside:
             raise UrlRefused(f"the URL cannot be read ({error})") from error
         if request.url.raw_host.decode().lower() != place.host.lower():
             raise UrlRefused("the URL's host must be written plainly, as in https://files.example.com")
-        if self._home is None:
-            self._home = self._place(request)
+        if self._origin is None:
+            self._origin = self._place(request)
         return request
 
     @staticmethod
@@ -142,11 +142,11 @@ class Outside:
 
 
 @asynccontextmanager
-async def outside(guard: EgressGuard, sign: Sign | None = None) -> AsyncIterator[Outside]:
+async def source_http(guard: EgressGuard, sign: Sign | None = None) -> AsyncIterator[SourceHttp]:
     """For one source."""
     # A transport, not a client of httpx: that reads the addresses of redirects by itself.
     async with await asyncio.to_thread(guarded_transport, guard) as transport:  # it reads certificates
-        yield Outside(transport, sign)
+        yield SourceHttp(transport, sign)
 
 
 async def body_of(response: httpx.Response, within_s: float = FILE_S) -> AsyncIterator[bytes]:
