@@ -172,9 +172,10 @@ $(VENV)/.installed-local-llm: $(VENV)/.installed-standalone
 	@$(PIP) install --quiet --constraint constraints.txt --editable '.[standalone,local-llm]'
 	@touch $@
 
-$(VENV)/.installed-dev: $(VENV)/.installed-standalone
+$(VENV)/.installed-dev: tests/doubles/s3.txt $(VENV)/.installed-standalone
 	@echo "Installing the development tools into $(VENV)"
 	@$(PIP) install --quiet --constraint constraints.txt --editable '.[standalone,dev]'
+	@$(PIP) install --quiet --no-deps --requirement tests/doubles/s3.txt
 	@touch $@
 
 $(CONSOLE): $(CONSOLE_SOURCES) | $(VENV)/.created

@@ -15,6 +15,9 @@ from kit.access.tokens import call_of
 from kit.errors import Unimplemented
 from kit.rpc.channel import Channel
 
+OF_NO_TENANT = {"store/GetCondition", "reranker/Embed", "reranker/GetModelInfo"}
+"""What the gateway asks besides, which tells nothing of any tenant: its health check, and the vectors of a caller's own texts."""
+
 
 def path_of(method: MethodDescriptor) -> str:
     """As it is called: "/groundwork.retriever.v1.RetrieverService/Search"."""

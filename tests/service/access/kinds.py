@@ -60,6 +60,7 @@ NO_IDS = frozenset(
             "must",
             "must_phrases",
             "memory",
+            "style",
             "mode",
             "encoding",
             "heading",

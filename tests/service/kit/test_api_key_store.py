@@ -64,7 +64,7 @@ async def test_what_is_no_record_opens_nothing_and_stops_nothing(store: ApiKeySt
     bucket = await KeyValue.open(jetstream, API_KEYS.name)
     await bucket.put("local.00", b"\xff")
     await bucket.put("other.11", encode(key))
-    await bucket.put("local.22", json.dumps({**json.loads(encode(key)), "id": "22", "version": 2}).encode())
+    await bucket.put("local.22", json.dumps({**json.loads(encode(key)), "id": "22", "version": 99}).encode())
     await store.create(key)
     assert await store.all() == [key]
     seen = []

@@ -42,6 +42,7 @@ def test_a_key_is_made_and_its_text_alone_printed(server: FakeServer, groundwork
         "subject": "anna",
         "tenant_id": "acme",
         "expires_at": "2027-01-31",
+        "groups": [],
     }
     assert json.loads(groundwork("keys", "create", "Laptop", "--json").stdout)["key"] == TEXT
     body = json.loads(server.requests[1][2])

@@ -8,7 +8,7 @@ from kit.access.principal import ADMIN, INGEST, OPERATOR, QUERY, SCOPES, Princip
 from kit.access.scopes import scope_of
 from kit.errors import Internal, PermissionDenied
 from ops.signers import SIGNERS
-from tests.service.access.contracts import call_name, methods, path_of
+from tests.service.access.contracts import OF_NO_TENANT, call_name, methods, path_of
 
 
 @pytest.mark.parametrize("method", methods(), ids=call_name)
@@ -25,8 +25,7 @@ def test_method_without_a_declaration_is_refused(method: str) -> None:
 def test_what_users_ask_for_reaches_no_method_that_only_services_call() -> None:
     """The gateway signs in the name of users; a token that it sends to a service is good for these calls and no others."""
     internal = {call_name(method) for method in methods() if scope_of(path_of(method)) is None}
-    # Asked by the gateway's own health check, in nobody's name; it tells nothing of any tenant.
-    assert _signed_by("gateway") & internal == {"store/GetCondition"}
+    assert _signed_by("gateway") & internal == OF_NO_TENANT
 
 
 def test_signers_are_named_for_methods_that_exist() -> None:

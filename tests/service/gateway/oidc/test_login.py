@@ -92,7 +92,7 @@ async def test_a_person_logs_in_and_acts_by_the_cookie_until_they_log_out(
         session = shows(session=cookie.value)
         for client in (here, there):
             me = (await client.get("/v1/me", headers=session)).json()
-            assert me == {"tenant": "acme", "subject": "anna", "scopes": ["query", "ingest"]}
+            assert me == {"tenant": "acme", "subject": "anna", "scopes": ["query", "ingest"], "groups": ["editors"]}
         by_key = {**bearer(await desk.issue(subject="olga")), **session}
         assert (await here.get("/v1/me", headers=by_key)).json()["subject"] == "olga"
         out = await here.post("/oidc/logout", headers=session)

@@ -46,8 +46,9 @@ async def test_the_caller_is_whom_the_token_names(listing: Listing, issuer: Issu
         reader = (await ask(client, issuer.token())).json()
         editor = (await ask(client, issuer.token(groups=["staff", "editors"]))).json()
         by_key = (await ask(client, await desk.issue(QUERY, subject="olga"))).json()
-    assert reader == {"tenant": "acme", "subject": "sso|anna", "scopes": ["query"]}
-    assert editor == {"tenant": "acme", "subject": "sso|anna", "scopes": ["query", "ingest"]}
+    anna = {"tenant": "acme", "subject": "sso|anna"}
+    assert reader == {**anna, "scopes": ["query"], "groups": []}
+    assert editor == {**anna, "scopes": ["query", "ingest"], "groups": ["sso|editors", "sso|staff"]}
     assert by_key["subject"] == "olga"
 
 
@@ -80,7 +81,7 @@ async def test_tenant_roles_and_scopes_come_from_the_claims_that_the_operator_na
         nobody = await ask(client, issuer.token(org="org_3", scope="search"))
         powerless = await client.get("/v1/runs", headers=bearer(issuer.token(org="org_1")))
     assert (admin["tenant"], admin["scopes"]) == ("two", [QUERY, INGEST, ADMIN])
-    assert service == {"tenant": "one", "subject": "crawler", "scopes": ["query"]}
+    assert service == {"tenant": "one", "subject": "crawler", "scopes": ["query"], "groups": ["openid", "search"]}
     assert refusal(nobody) == (401, "TOKEN_INVALID")
     assert refusal(powerless) == (403, "SCOPE_MISSING")
 
