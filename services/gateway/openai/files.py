@@ -13,7 +13,7 @@ from kit.access.principal import current_principal
 from kit.errors import AlreadyExists, NotFound
 from kit.rpc.calls import responses
 from services.gateway.access.own_default import own_files
-from services.gateway.access.scopes import NEEDS_INGEST, NEEDS_QUERY
+from services.gateway.access.scopes import NEEDS_INGEST, NEEDS_QUERY, NEEDS_QUERY_AND_INGEST
 from services.gateway.backends import Backends, Services
 from services.gateway.openai.errors import OpenAiRoute
 from services.gateway.openai.file_form import PURPOSE, PURPOSES, FileForm
@@ -105,7 +105,9 @@ async def get_file(file_id: FilePath, services: Services) -> JSONResponse:
 
 
 @router.delete(
-    "/{file_id}", dependencies=[NEEDS_INGEST], responses={200: {"description": "It is gone."}, **problems(404)}
+    "/{file_id}",
+    dependencies=[NEEDS_QUERY_AND_INGEST],
+    responses={200: {"description": "It is gone."}, **problems(404)},
 )
 async def delete_file(file_id: FilePath, services: Services) -> JSONResponse:
     """Removes a file, also from the vector stores that it was added to, as far as you may change them."""

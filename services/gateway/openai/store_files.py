@@ -9,7 +9,7 @@ from groundwork.retriever.v1 import retriever_pb2
 
 from services.gateway.access.existence import require_existing
 from services.gateway.access.own_default import meant
-from services.gateway.access.scopes import NEEDS_INGEST, NEEDS_QUERY
+from services.gateway.access.scopes import NEEDS_INGEST, NEEDS_QUERY, NEEDS_QUERY_AND_INGEST
 from services.gateway.backends import Backends, Services
 from services.gateway.errors import FileNotInStore
 from services.gateway.models import Json
@@ -82,7 +82,7 @@ async def get_store_file(vector_store_id: VectorStorePath, file_id: FilePath, se
 
 @router.post(
     "/files/{file_id}",
-    dependencies=[NEEDS_INGEST],
+    dependencies=[NEEDS_QUERY_AND_INGEST],
     responses={200: {"description": "The file as it is now."}, **problems(404, 413, 415)},
 )
 async def update_store_file(
@@ -96,7 +96,9 @@ async def update_store_file(
 
 
 @router.delete(
-    "/files/{file_id}", dependencies=[NEEDS_INGEST], responses={200: {"description": "It is gone."}, **problems(404)}
+    "/files/{file_id}",
+    dependencies=[NEEDS_QUERY_AND_INGEST],
+    responses={200: {"description": "It is gone."}, **problems(404)},
 )
 async def remove_store_file(vector_store_id: VectorStorePath, file_id: FilePath, services: Services) -> JSONResponse:
     """Takes a file out of a vector store. A file of POST /v1/files stays; a document that was uploaded into the collection goes."""
@@ -130,7 +132,7 @@ async def get_store_file_content(
 
 @router.post(
     "/file_batches",
-    dependencies=[NEEDS_INGEST],
+    dependencies=[NEEDS_QUERY_AND_INGEST],
     responses={200: {"description": "The batch."}, **problems(404, 413, 415)},
 )
 async def create_file_batch(vector_store_id: VectorStorePath, new: NewFileBatch, services: Services) -> JSONResponse:
@@ -176,7 +178,7 @@ async def list_batch_files(
 
 @router.post(
     "/file_batches/{batch_id}/cancel",
-    dependencies=[NEEDS_INGEST],
+    dependencies=[NEEDS_QUERY_AND_INGEST],
     responses={200: {"description": "The batch."}, **problems(404)},
 )
 async def cancel_file_batch(vector_store_id: VectorStorePath, batch_id: BatchPath, services: Services) -> JSONResponse:

@@ -12,7 +12,7 @@ from kit.access.principal import current_principal
 from kit.errors import NotFound
 from services.gateway.access.existence import unless_missing
 from services.gateway.access.own_default import meant, own_files
-from services.gateway.access.scopes import NEEDS_INGEST, NEEDS_QUERY
+from services.gateway.access.scopes import NEEDS_INGEST, NEEDS_QUERY, NEEDS_QUERY_AND_INGEST
 from services.gateway.backends import Backends, Services
 from services.gateway.models import Json
 from services.gateway.openai.errors import OpenAiRoute
@@ -35,7 +35,7 @@ router = APIRouter(prefix="/v1/vector_stores", tags=["openai"], route_class=Open
 
 @router.post(
     "",
-    dependencies=[NEEDS_INGEST],
+    dependencies=[NEEDS_QUERY_AND_INGEST],
     responses={200: {"description": "The vector store."}, **problems(404, 409, 413, 415)},
 )
 async def create_vector_store(
@@ -85,7 +85,7 @@ async def get_vector_store(vector_store_id: VectorStorePath, services: Services)
 
 @router.post(
     "/{vector_store_id}",
-    dependencies=[NEEDS_INGEST],
+    dependencies=[NEEDS_QUERY_AND_INGEST],
     responses={200: {"description": "The store as it is now."}, **problems(404, 412, 413, 415)},
 )
 async def update_vector_store(
