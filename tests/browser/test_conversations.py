@@ -29,7 +29,7 @@ ASKED = {
 
 
 COLLECTIONS = [
-    {"id": each, "name": each, "created_at": None, "owner": "local-user", "visibility": "private"}
+    {"id": each, "name": each, "created_at": None, "owner": "local-user", "visibility": "private", "role": "owner"}
     for each in ("default", "recipes")
 ]
 

@@ -13,7 +13,7 @@ from tests.service.gateway.fakes import answered_run, document
 pytestmark = [pytest.mark.browser]
 
 COLLECTIONS = [
-    {"id": each, "name": each, "created_at": None, "owner": "local-user", "visibility": "private"}
+    {"id": each, "name": each, "created_at": None, "owner": "local-user", "visibility": "private", "role": "owner"}
     for each in ("default", "recipes")
 ]
 HEBREW, ARABIC = "שלום עולם", "مرحبا بالعالم"

@@ -12,7 +12,7 @@ from tests.from_npm import installed
 from tests.integration.api import Api, Event, Json, assert_complete, only
 from tests.integration.conftest import UNHURRIED, Model, scripted
 from tests.integration.scripting import calling, data_of, observations_in, rounds_in
-from tests.integration.system import Groundwork, running
+from tests.integration.system import Groundwork, running, wait_until
 from tests.integration.test_cli import groundwork
 
 __all__ = ["scripted"]
@@ -47,9 +47,12 @@ def api(tmp_path_factory: pytest.TempPathFactory, models_dir: Path, scripted: Mo
         "GROUNDWORK_VERIFY_JUDGE": "learned",
         "GROUNDWORK_MEMORY": "off",
         "GROUNDWORK_TOOLS_MCP_SERVERS": json.dumps({"everything": server}),
+        "GROUNDWORK_TOOLS_MCP_LIST_EVERY_S": "30",
     }
     folder = tmp_path_factory.mktemp("everything")
     with running(Groundwork(folder / "data", models_dir.absolute(), settings)) as system:
+        # The server has these tools only some time after it has said hello.
+        wait_until(lambda: SAMPLING in groundwork(system.port, "tool-servers", "list").stdout, "all tools are listed")
         for tool in (SAMPLING, ELICITATION, "get-sum"):
             groundwork(system.port, "tool-servers", "approve", "everything", tool, "--yes")
         with Api.open(system.base_url) as api:

@@ -19,7 +19,7 @@ _AGE_MAX_S = 300.0
 """Then a session is not used again, so that what a server keeps in one does not grow for ever."""
 _UNASKED_MAX = 100
 """Notifications that an idle session may send before it is ended."""
-_LATE_TOOLS_S = 1.0
+_LATE_TOOLS_S = 5.0
 """How long a server that announces changes of its tools is given for one: some have all their tools only after they know what their
 client can do."""
 _LISTED_AGAIN_MAX = 3
