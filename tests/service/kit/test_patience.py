@@ -85,8 +85,8 @@ async def test_a_call_that_begins_before_its_server_waits_for_it() -> None:
         )
         streaming = asyncio.ensure_future(anext(stream))
         async with asyncio.timeout(60):
-            while channel.get_state().name != "TRANSIENT_FAILURE":
-                await channel.wait_for_state_change(channel.get_state())
+            while (state := channel.get_state()).name != "TRANSIENT_FAILURE":
+                await channel.wait_for_state_change(state)
         server, _ = await serve(servicer, public_keys_text(), port)
         await calling
         assert (await streaming).event.seq == 1
