@@ -49,7 +49,7 @@ def measure() -> Part:
         about=(
             f"{RUNS} runs of each effort without a model, up to their evidence. The search answers at once with eight passages, in "
             "process: what is left is planning, following names, fusing, measuring the coverage, and the log, synced to the disk "
-            f"(`GROUNDWORK_NATS_SYNC={SYNCED}`). The time is that of a run by the number of its recorded steps."
+            f"(`GROUNDWORK_NATS_SYNC={SYNCED}`). The time of a step is the time of its run divided by the number of recorded steps."
         ),
         figures=(
             Figure(

@@ -143,7 +143,7 @@ def unshare(collection_id: Id, subject: Subject = "", group: Group = "", as_json
 
 @collections.command(name="members")
 def members(collection_id: Id, as_json: AsJson = False) -> None:
-    """Who has which role on a collection of yours, besides its owner."""
+    """List the members of a collection of yours and their roles."""
     run(lambda gateway: _members(gateway, "GET", collection_id, Output(as_json=as_json)))
 
 

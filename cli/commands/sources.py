@@ -110,7 +110,7 @@ def add(
 def run_now(
     source_id: Id,
     accept_empty: Annotated[
-        bool, typer.Option("--accept-empty", help="When the source has no files any more, remove all its documents.")
+        bool, typer.Option("--accept-empty", help="Remove all documents of a source that has become empty.")
     ] = False,
     wait: Annotated[bool, typer.Option(help="Wait until the sync is over and its files are indexed.")] = False,
     as_json: AsJson = False,

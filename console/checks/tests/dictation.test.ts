@@ -86,7 +86,7 @@ test("the server hears what was recorded, and the key is shown to it", async () 
   expect(heard.onProblem).not.toHaveBeenCalled();
 });
 
-test("a microphone that is refused is told of", async () => {
+test("says that the browser refused the microphone", async () => {
   vi.stubGlobal("navigator", { mediaDevices: { getUserMedia: () => Promise.reject(new Error("no")) } });
   await dictate("en", heard);
   expect(heard.onProblem).toHaveBeenCalledWith("refused");

@@ -439,13 +439,14 @@ export interface paths {
         };
         /**
          * List Members
-         * @description Who has a role on a collection besides its owner. It takes the role of an owner: 403 with `NOT_YOURS`.
+         * @description The members of a collection, without its owner. Only owners may ask; others get 403 with `NOT_YOURS`.
          */
         get: operations["list_members_v1_collections__collection_id__members_get"];
         /**
          * Set Member
-         * @description Gives a user or a group a role on a collection, or another role; answers all members. Subjects and groups are not looked up:
-         *     the role is there for who comes. It takes the role of an owner: 403 with `NOT_YOURS`. Default collections are refused.
+         * @description Gives a user or a group a role on a collection, or another role; answers all members. Names are not looked up: a user
+         *     who does not exist yet has the role from the first login on. Only owners may do it; others get 403 with `NOT_YOURS`. Default
+         *     collections are refused.
          */
         put: operations["set_member_v1_collections__collection_id__members_put"];
         post?: never;
@@ -1367,7 +1368,7 @@ export interface paths {
         put?: never;
         /**
          * Run Source
-         * @description Starts a sync now. It also tries files again that could not be read. A source that has no files any more keeps its
+         * @description Starts a sync now. Files that could not be read are tried again. A source that has no files any more keeps its
          *     documents until this says `accept_empty`, which takes the role `owner` on its collection.
          */
         post: operations["run_source_v1_sources__source_id__run_post"];
@@ -3146,7 +3147,7 @@ export interface components {
         };
         /**
          * CollectionMembers
-         * @description Who has a role on a collection besides its owner.
+         * @description The members of a collection, without its owner.
          */
         CollectionMembers: {
             /**
@@ -4003,7 +4004,7 @@ export interface components {
         EmbeddingsRequest: {
             /**
              * Dimensions
-             * @description That of the model; others are refused.
+             * @description The model's own number of dimensions; any other number is refused.
              */
             dimensions?: number | null;
             /**
@@ -5521,7 +5522,7 @@ export interface components {
         };
         /**
          * NewDocumentAccess
-         * @description The access list of a document. Owners of its collection read it whoever is listed; with an empty list they alone do.
+         * @description The access list of a document. Owners of its collection always read it. With an empty list nobody else does.
          * @example {
          *       "groups": [
          *         "sales"

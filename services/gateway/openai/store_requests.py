@@ -172,7 +172,7 @@ class EmbeddingsRequest(OpenAiBody):
     ) = Field(description="A text, or texts. Tokens in the place of texts are refused.")
     encoding_format: Literal["float", "base64"] = Field(default="float", description="How vectors are written.")
     dimensions: Annotated[int, Field(ge=1, le=100_000), WHOLE] | None = Field(
-        default=None, description="That of the model; others are refused."
+        default=None, description="The model's own number of dimensions; any other number is refused."
     )
     input_type: Literal["query", "passage"] = Field(
         default="passage",

@@ -88,7 +88,7 @@ async def delete_collection(collection_id: CollectionPath, services: Services) -
 
 @router.get("/{collection_id}/members", dependencies=[NEEDS_QUERY], responses=problems(404))
 async def list_members(collection_id: CollectionPath, services: Services) -> CollectionMembers:
-    """Who has a role on a collection besides its owner. It takes the role of an owner: 403 with `NOT_YOURS`."""
+    """The members of a collection, without its owner. Only owners may ask; others get 403 with `NOT_YOURS`."""
     request = pb.ListCollectionMembersRequest(collection_id=meant(services, collection_id))
     answer = await services.ingest.ListCollectionMembers(request, timeout=services.settings.rpc_timeout_s)
     return CollectionMembers.model_validate(encode(answer))
@@ -98,8 +98,9 @@ async def list_members(collection_id: CollectionPath, services: Services) -> Col
 async def set_member(
     collection_id: CollectionPath, member: NewCollectionMember, services: Services
 ) -> CollectionMembers:
-    """Gives a user or a group a role on a collection, or another role; answers all members. Subjects and groups are not looked up:
-    the role is there for who comes. It takes the role of an owner: 403 with `NOT_YOURS`. Default collections are refused."""
+    """Gives a user or a group a role on a collection, or another role; answers all members. Names are not looked up: a user
+    who does not exist yet has the role from the first login on. Only owners may do it; others get 403 with `NOT_YOURS`. Default
+    collections are refused."""
     request = pb.SetCollectionMemberRequest(
         collection_id=meant(services, collection_id),
         member=pb.CollectionMember(

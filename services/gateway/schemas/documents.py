@@ -124,7 +124,7 @@ class DocumentAccess(BaseModel):
 
 
 class NewDocumentAccess(RequestBody):
-    """The access list of a document. Owners of its collection read it whoever is listed; with an empty list they alone do."""
+    """The access list of a document. Owners of its collection always read it. With an empty list nobody else does."""
 
     model_config = ConfigDict(json_schema_extra={"example": {"subjects": ["anna"], "groups": ["sales"]}})
 
@@ -220,7 +220,7 @@ class CollectionMember(BaseModel):
 
 
 class CollectionMembers(BaseModel):
-    """Who has a role on a collection besides its owner."""
+    """The members of a collection, without its owner."""
 
     members: list[CollectionMember] = Field(description="Subjects before groups, by name.")
 
