@@ -9,13 +9,14 @@ from PIL import Image
 from kit.testing.pdf_files import pdf_of
 from services.ingest.errors import DocumentRejected
 from services.ingest.reading.models import BlockKind
-from services.ingest.reading.parsers import pdf, printed_page, xlsx
-from services.ingest.reading.parsers.docx import parse_docx
-from services.ingest.reading.parsers.html import parse_html
-from services.ingest.reading.parsers.images import parse_image
-from services.ingest.reading.parsers.mail import parse_mail
-from services.ingest.reading.parsers.markdown import parse_markdown
-from services.ingest.reading.parsers.pptx import parse_pptx
+from services.ingest.reading.parsers.messages.mail import parse_mail
+from services.ingest.reading.parsers.office import xlsx
+from services.ingest.reading.parsers.office.docx import parse_docx
+from services.ingest.reading.parsers.office.pptx import parse_pptx
+from services.ingest.reading.parsers.pages import pdf, printed_page
+from services.ingest.reading.parsers.pages.images import parse_image
+from services.ingest.reading.parsers.text.markdown import parse_markdown
+from services.ingest.reading.parsers.web.html import parse_html
 from services.ingest.reading.recognition import OcrBudget, OcrLimits
 from tests.unit.ingest.office_files import docx_of, paragraph, sheet_rows, xlsx_parts, zip_of
 from tests.unit.ingest.pdf_files import pdf_of_contents, shown

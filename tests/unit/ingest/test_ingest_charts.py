@@ -11,7 +11,7 @@ from openpyxl.chart import BarChart, Reference
 
 from services.ingest.reading import detection
 from services.ingest.reading.models import ParsedDocument
-from services.ingest.reading.parsers.charts import read_chart
+from services.ingest.reading.parsers.office.charts import read_chart
 from services.ingest.reading.parsers.registry import parse
 from tests.unit.ingest.office_files import chart_part, docx_parts, paragraph, pptx_parts, relationships, shape, zip_of
 

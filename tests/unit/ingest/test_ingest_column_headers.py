@@ -9,8 +9,8 @@ import pytest
 from openpyxl.styles import Font
 
 from services.ingest.reading.detection import detect_media_type
-from services.ingest.reading.parsers.column_headers import names_columns
 from services.ingest.reading.parsers.registry import parse
+from services.ingest.reading.parsers.tables.column_headers import names_columns
 from tests.unit.ingest.office_files import docx_of, pptx_of
 
 TABLES = Path(__file__).parents[2] / "data" / "small_tables.txt"

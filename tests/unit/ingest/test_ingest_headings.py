@@ -7,7 +7,7 @@ import pytest
 
 from services.ingest.reading.cleaning import clean
 from services.ingest.reading.models import BlockKind
-from services.ingest.reading.parsers.pdf import parse_pdf
+from services.ingest.reading.parsers.pages.pdf import parse_pdf
 from tests.unit.ingest.pdf_files import pdf_of_contents, shown
 
 Headings = Callable[[list[str]], list[tuple[int, str]]]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from services.ingest.reading.models import BlockKind
-from services.ingest.reading.parsers.plain import parse_plain
+from services.ingest.reading.parsers.text.plain import parse_plain
 from services.ingest.reading.source import Unpacked
 
 ISO = ("2024-05-01 00:00:11 ERROR node-0 job=7000", "2024-05-01 00:00:12 INFO node-1", "2024-05-01T00:00:13Z INFO done")

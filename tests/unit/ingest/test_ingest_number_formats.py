@@ -5,9 +5,9 @@ import io
 import openpyxl
 import pytest
 
-from services.ingest.reading.parsers.number_formats import formatted_number
-from services.ingest.reading.parsers.table_values import can_name_columns
-from services.ingest.reading.parsers.xlsx import parse_xlsx
+from services.ingest.reading.parsers.office.xlsx import parse_xlsx
+from services.ingest.reading.parsers.tables.number_formats import formatted_number
+from services.ingest.reading.parsers.tables.table_values import can_name_columns
 from services.ingest.reading.source import Unpacked
 
 

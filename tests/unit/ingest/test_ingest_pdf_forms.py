@@ -7,7 +7,7 @@ import pytest
 
 from services.ingest.reading.cleaning import clean
 from services.ingest.reading.models import ParsedDocument
-from services.ingest.reading.parsers.pdf import parse_pdf
+from services.ingest.reading.parsers.pages.pdf import parse_pdf
 from tests.unit.ingest.pdf_files import buttons_of, form_of, pdf_of_contents, ruled, shown
 from tests.unit.ingest.recognizers import bytes_of, picture_of
 

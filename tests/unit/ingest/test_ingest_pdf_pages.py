@@ -10,7 +10,7 @@ from kit.testing.pdf_files import pdf_of
 from services.ingest.errors import DocumentRejected
 from services.ingest.reading.cleaning import clean
 from services.ingest.reading.models import BlockKind, CleanDocument, ParsedDocument
-from services.ingest.reading.parsers.pdf import parse_pdf
+from services.ingest.reading.parsers.pages.pdf import parse_pdf
 from services.ingest.reading.recognition import OcrBudget, OcrLimits, RecognizedPicture
 from tests.unit.ingest.pdf_files import character_map, glyphs, pdf_of_contents, shown
 from tests.unit.ingest.recognizers import BROKEN, MISSING, ScriptedRecognizer, bytes_of, picture_of, read_as

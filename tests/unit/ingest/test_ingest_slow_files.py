@@ -10,11 +10,11 @@ from services.ingest.reading.chunks.sentences import sentence_spans
 from services.ingest.reading.cleaning import clean
 from services.ingest.reading.detection import HTML, PLAIN, media_type_of
 from services.ingest.reading.models import Block, BlockKind, ParsedDocument
-from services.ingest.reading.parsers.html import parse_html
-from services.ingest.reading.parsers.html_bounds import MAX_DEPTH, bounded_html
-from services.ingest.reading.parsers.mail import parse_mail
-from services.ingest.reading.parsers.markdown import parse_markdown
-from services.ingest.reading.parsers.tabular import row_blocks
+from services.ingest.reading.parsers.messages.mail import parse_mail
+from services.ingest.reading.parsers.records.tabular import row_blocks
+from services.ingest.reading.parsers.text.markdown import parse_markdown
+from services.ingest.reading.parsers.web.html import parse_html
+from services.ingest.reading.parsers.web.html_bounds import MAX_DEPTH, bounded_html
 
 
 @pytest.mark.parametrize("mark", [".", "?!", '."', ".)", "。", "…"])

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from services.ingest.reading import detection
-from services.ingest.reading.parsers.pdf_tables import Table, row_blocks
+from services.ingest.reading.parsers.office.sheet_tables import sheet_blocks
+from services.ingest.reading.parsers.pages.pdf_tables import Table, row_blocks
 from services.ingest.reading.parsers.registry import parse
-from services.ingest.reading.parsers.sheet_tables import sheet_blocks
-from services.ingest.reading.parsers.table_values import is_unit, is_value, with_raised
-from services.ingest.reading.parsers.tables import SPANNED, table_rows
+from services.ingest.reading.parsers.tables.rows import SPANNED, table_rows
+from services.ingest.reading.parsers.tables.table_values import is_unit, is_value, with_raised
 from tests.unit.ingest.office_files import docx_of, pptx_of
 from tests.unit.ingest.pdf_files import pdf_of_contents, shown
 

@@ -1,1 +1,2 @@
-"""One module per format: each turns a file into blocks in reading order. A new format is a module and a line in `registry.py`."""
+"""One module a format: each turns a file into blocks in reading order. A new format is a module, in the package of its kind, and a
+line in `registry.py`."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from services.ingest.reading.parsers.package import Package, Relationship
+from services.ingest.reading.parsers.office.package import Package, Relationship
 
 
 def left_out(count: int, what: str) -> list[str]:

@@ -7,31 +7,31 @@ from pathlib import Path
 from services.ingest.errors import SUPPORTED, DocumentRejected
 from services.ingest.reading import detection
 from services.ingest.reading.models import ParsedDocument
-from services.ingest.reading.parsers.calendars import parse_calendar
-from services.ingest.reading.parsers.docx import parse_docx
-from services.ingest.reading.parsers.epub import parse_epub
-from services.ingest.reading.parsers.html import parse_html
-from services.ingest.reading.parsers.images import parse_image
-from services.ingest.reading.parsers.json_records import parse_json, parse_json_lines, parse_telegram_or_json
-from services.ingest.reading.parsers.mail import parse_mail, parse_mailbox
-from services.ingest.reading.parsers.markdown import parse_markdown
-from services.ingest.reading.parsers.markup import parse_markup
-from services.ingest.reading.parsers.notebooks import parse_notebook
-from services.ingest.reading.parsers.opendocument import parse_odt
-from services.ingest.reading.parsers.opendocument_sheets import parse_ods
-from services.ingest.reading.parsers.opendocument_slides import parse_odp
-from services.ingest.reading.parsers.outlook import parse_outlook
-from services.ingest.reading.parsers.package import encrypted
-from services.ingest.reading.parsers.pdf import parse_pdf
-from services.ingest.reading.parsers.plain import parse_plain
-from services.ingest.reading.parsers.pptx import parse_pptx
-from services.ingest.reading.parsers.rtf import parse_rtf
-from services.ingest.reading.parsers.source_code import parse_code
-from services.ingest.reading.parsers.subtitles import parse_subtitles
-from services.ingest.reading.parsers.tabular import parse_csv
-from services.ingest.reading.parsers.tex import parse_tex
-from services.ingest.reading.parsers.xlsx import parse_xlsx
-from services.ingest.reading.parsers.xml_records import parse_xml_file
+from services.ingest.reading.parsers.messages.mail import parse_mail, parse_mailbox
+from services.ingest.reading.parsers.messages.outlook import parse_outlook
+from services.ingest.reading.parsers.office.docx import parse_docx
+from services.ingest.reading.parsers.office.opendocument import parse_odt
+from services.ingest.reading.parsers.office.opendocument_sheets import parse_ods
+from services.ingest.reading.parsers.office.opendocument_slides import parse_odp
+from services.ingest.reading.parsers.office.package import encrypted
+from services.ingest.reading.parsers.office.pptx import parse_pptx
+from services.ingest.reading.parsers.office.rtf import parse_rtf
+from services.ingest.reading.parsers.office.xlsx import parse_xlsx
+from services.ingest.reading.parsers.pages.images import parse_image
+from services.ingest.reading.parsers.pages.pdf import parse_pdf
+from services.ingest.reading.parsers.records.calendars import parse_calendar
+from services.ingest.reading.parsers.records.json_records import parse_json, parse_json_lines, parse_telegram_or_json
+from services.ingest.reading.parsers.records.tabular import parse_csv
+from services.ingest.reading.parsers.records.xml_records import parse_xml_file
+from services.ingest.reading.parsers.text.markdown import parse_markdown
+from services.ingest.reading.parsers.text.markup import parse_markup
+from services.ingest.reading.parsers.text.notebooks import parse_notebook
+from services.ingest.reading.parsers.text.plain import parse_plain
+from services.ingest.reading.parsers.text.source_code import parse_code
+from services.ingest.reading.parsers.text.subtitles import parse_subtitles
+from services.ingest.reading.parsers.text.tex import parse_tex
+from services.ingest.reading.parsers.web.epub import parse_epub
+from services.ingest.reading.parsers.web.html import parse_html
 from services.ingest.reading.recognition import OcrBudget
 from services.ingest.reading.source import Source, unpacked_gzip
 

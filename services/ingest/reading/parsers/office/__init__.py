@@ -1,0 +1,1 @@
+"""Office documents: Word, PowerPoint, Excel, OpenDocument and rich text."""

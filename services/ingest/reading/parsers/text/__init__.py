@@ -1,0 +1,1 @@
+"""Text with or without markup, source code and subtitles."""
