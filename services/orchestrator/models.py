@@ -1,6 +1,6 @@
 """What the orchestrator keeps about runs besides their events."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
@@ -89,6 +89,13 @@ class Tool:
 
     outward: bool = False
     """Whether a call asks for an address that its arguments name, and so could carry data there."""
+
+    other_names: Sequence[str] = ()
+    """Other names by which a request may name it."""
+
+    def is_named(self, names: Collection[str]) -> bool:
+        """Whether one of the names is a name of this tool."""
+        return any(name in names for name in (self.name, *self.other_names))
 
 
 @dataclass(frozen=True)

@@ -70,6 +70,8 @@ class Policy:
     on_request: bool = False
     """Whether a model is shown it only where the run names it or the message calls for it: another tool does the same for most
     messages, and of two alike a model takes the wrong one."""
+    other_name_of: str = ""
+    """The tool that is offered in the place of this one, which does the same. A call by this name is made all the same."""
 
 
 @dataclass(frozen=True)
@@ -84,6 +86,8 @@ class Tool:
     policy: Policy = Policy()
     refusal: ToolError | None = None
     """Why the caller that the tool is listed for cannot call it. Made anew for each list."""
+    other_names: tuple[str, ...] = ()
+    """Names of tools that it is offered in the place of. Known where tools are offered."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -141,6 +141,7 @@ def _tool(message: pb.Tool) -> Tool:
         message.self_contained,
         message.on_request,
         message.outward,
+        tuple(message.other_names),
     )
 
 

@@ -84,16 +84,16 @@ class Toolboxes:
             await run.say(degraded("tools", "tools", error, "Going on without tools."))
             return Toolbox()
         names = _offered(known, request) if request.tools is None else request.tools.names
-        offered = [tool for tool in known if tool.name in names]
-        box = Toolbox(offered, [tool.name for tool in known if tool.name not in names])
+        offered = [tool for tool in known if tool.is_named(names)]
+        box = Toolbox(offered, [tool.name for tool in known if not tool.is_named(names)])
         return await self._chosen(run, request, history, box) if for_model else box
 
     async def _chosen(self, run: Run, request: RunRequest, history: Sequence[Turn], box: Toolbox) -> Toolbox:
         """The toolbox with what its model is shown."""
         named = request.tools.names if request.tools is not None else ()
         message = request.question
-        needed = [name for name in [*tools_called_for(box.offered, message), *named] if name in _names(box.offered)]
-        needed = list(dict.fromkeys(needed))
+        asked_for = [tool.name for name in named for tool in box.offered if tool.is_named([name])]
+        needed = list(dict.fromkeys([*tools_called_for(box.offered, message), *asked_for]))
         answer_tokens = run.budgets.budgets.answer_tokens
         ranked, by_words = list(box.offered), False
         if await tools_left_out(ranked, needed, self._model, answer_tokens):
@@ -121,10 +121,6 @@ def _offered(known: Sequence[Tool], request: RunRequest) -> Sequence[str]:
     if request.memory == OFF:
         wanted.discard(_MEMORY_SEARCH)
     return [tool.name for tool in known if not tool.on_request or tool.name in wanted]
-
-
-def _names(tools: Sequence[Tool]) -> set[str]:
-    return {tool.name for tool in tools}
 
 
 def _recorded(tool: Tool, *, is_shown: bool) -> Tool:

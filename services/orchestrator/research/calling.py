@@ -59,7 +59,7 @@ class ResearchTools:
         except GroundworkError as error:
             await self._run.say(degraded("tools", "tools", error, "Going on without tools."))
             return []
-        return [replace(each, called_for_by=()) for each in known if each.name in names and only_reads(each)]
+        return [replace(each, called_for_by=()) for each in known if each.is_named(names) and only_reads(each)]
 
     async def called(
         self, plan: ResearchPlan, offered: Sequence[Tool], most: int, taint: Taint

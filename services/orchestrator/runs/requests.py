@@ -137,14 +137,14 @@ def _check_research(options: ResearchOptions | None, mode: Mode) -> None:
 def check_tools(request: RunRequest, mode: Mode, tools: Collection[Tool]) -> None:
     """Raises InvalidRequest when the request names a tool that is not offered to its tenant, or that its mode may not call."""
     named_tools, offered = (request.tools.names if request.tools else ()), {each.name for each in tools}
-    unknown = [name for name in named_tools if name not in offered]
+    unknown = [name for name in named_tools if not any(each.is_named([name]) for each in tools)]
     if unknown:
         named = ", ".join(repr(name[:40]) for name in unknown[:5])
         raise InvalidRequest(
             f"there is no tool {named}; use some of {', '.join(sorted(offered)) or 'none: no tool is offered'}, or leave tools out",
             field="tools",
         )
-    acting = [each.name for each in tools if each.name in named_tools and not only_reads(each)]
+    acting = [each.name for each in tools if each.is_named(named_tools) and not only_reads(each)]
     if acting and mode.only_reads:
         raise InvalidRequest(
             f"{', '.join(acting)} may change something or needs a person; mode {mode.name.value} only reads: leave it out, or ask "

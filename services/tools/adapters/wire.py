@@ -39,6 +39,7 @@ def encode_tool(tool: Tool) -> pb.Tool:
         called_for_by=tool.policy.called_for_by,
         without_model=_encode_without_model(tool.policy.without_model),
         self_contained=tool.policy.self_contained,
+        other_names=tool.other_names,
     )
 
 

@@ -7,7 +7,9 @@ The execution knows no origin of tools.
 
 import asyncio
 import time
+from collections import defaultdict
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import structlog
@@ -50,9 +52,16 @@ class Toolbox:
         self._turns = turns
 
     async def offered(self, caller: Caller) -> list[Tool]:
-        """The tools that the caller may use, by name."""
-        listed = await self._source.list(caller)
-        return sorted((tool for tool in listed if tool.refusal is None), key=lambda tool: tool.name)
+        """The tools that the caller may use, by name. One that is another name of a tool stands in that tool's `other_names`."""
+        listed = sorted(await self._source.list(caller), key=lambda tool: tool.name)
+        names: dict[str, list[str]] = defaultdict(list)
+        for tool in listed:
+            names[tool.policy.other_name_of].append(tool.name)
+        return [
+            replace(tool, other_names=tuple(names.get(tool.name, ())))
+            for tool in listed
+            if tool.refusal is None and not tool.policy.other_name_of
+        ]
 
     async def forget(self, tenant_id: str, caller: str) -> None:
         """Erases what came of a run's calls; `caller` is its id. Raises Unavailable."""

@@ -26,16 +26,7 @@ SCHEMA = {
         },
     },
 }
-POLICY = Policy(
-    timeout_s=5.0,
-    worth=2,
-    on_request=True,
-    called_for_by=(
-        r"knowledge ?base|wissens(?:datenbank|basis)|base de (?:connaissances|conocimientos?|conhecimento)",
-        r"base di conoscenza|kennisbank|baza wiedzy",
-        r"баз[аеуы] знаний|баз[аіу] знань|bilgi (?:taban|bankas)|知识库|ナレッジ|지식 ?베이스|قاعدة المعرفة",
-    ),
-)
+POLICY = Policy(timeout_s=5.0, other_name_of="search")
 
 
 async def query_local_kb(query: str, context: ToolContext, top_k: int = 5) -> ToolOutput:

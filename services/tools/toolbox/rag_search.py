@@ -33,7 +33,7 @@ SCHEMA = {
         },
     },
 }
-POLICY = Policy(timeout_s=5.0, on_request=True)
+POLICY = Policy(timeout_s=5.0, other_name_of="search")
 
 
 async def rag_search(

@@ -79,7 +79,7 @@ SCHEMA = {
                 },
                 "collection_ids": {
                     "type": "array",
-                    "description": "Collections to search. Default: all that there are.",
+                    "description": "Collections to search; knowledge-base holds curated documents, if it is there. Default: all.",
                     "items": {"type": "string", "minLength": 1, "maxLength": 64},
                     "maxItems": 256,
                 },
@@ -104,6 +104,9 @@ POLICY = Policy(
         r"найди|найти|поиск|поищи|знайди|пошук",
         r"\bara\b|\bbul\b",
         r"搜索|查找|検索|探して|검색|찾아|ابحث",
+        r"knowledge ?base|wissens(?:datenbank|basis)|base de (?:connaissances|conocimientos?|conhecimento)",
+        r"base di conoscenza|kennisbank|baza wiedzy",
+        r"баз[аеуы] знаний|баз[аіу] знань|bilgi (?:taban|bankas)|知识库|ナレッジ|지식 ?베이스|قاعدة المعرفة",
     ),
     without_model=WithoutModel("search", "queries", "find and quote what your documents say"),
 )

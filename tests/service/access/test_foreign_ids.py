@@ -261,6 +261,6 @@ async def test_tool_that_changes_documents_is_for_callers_who_may_themselves(
         stub = tools_pb2_grpc.ToolsServiceStub(world.channels["tools"])
         (result,) = [each.result async for each in stub.CallTool(call, timeout=TIMEOUT_S) if each.HasField("result")]
     names = {tool.name for tool in offered}
-    assert "rag_search" in names
+    assert "search" in names
     assert ({"rag_index", "rag_forget"} <= names) is is_offered
     assert (result.error_reason == "SCOPE_MISSING") is not is_offered

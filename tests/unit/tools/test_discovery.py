@@ -137,6 +137,20 @@ def test_folders_are_written_with_commas(monkeypatch: pytest.MonkeyPatch) -> Non
 IS_AVAILABLE = "def is_available(settings): return settings.retriever_address == 'here:1'\n"
 
 
+async def test_other_name_of_a_tool_is_not_offered_and_is_called_all_the_same(tmp_path: Path) -> None:
+    (tmp_path / "greet.py").write_text(greet())
+    other = greet(last='\nfrom services.tools.models import Policy\nPOLICY = Policy(other_name_of="greet")\n')
+    (tmp_path / "welcome.py").write_text(
+        other.replace('"greet", "desc', '"welcome", "desc').replace("def greet", "def welcome")
+    )
+    box = box_with(tmp_path)
+    offered = {tool.name: tool.other_names for tool in await box.offered(Caller("acme"))}
+    assert offered["greet"] == ("welcome",)
+    assert "welcome" not in offered
+    outcome = await box.call(replace(CALL, name="welcome"))
+    assert outcome.output["text"] == "Hello Ann"
+
+
 async def test_tool_that_is_not_set_up_is_not_offered_and_says_what_to_set(tmp_path: Path) -> None:
     (tmp_path / "greet.py").write_text(
         greet(last=f"{IS_AVAILABLE}NEEDS = 'set GROUNDWORK_RETRIEVER_ADDRESS to here:1'")

@@ -39,6 +39,11 @@ def test_the_real_tools_are_found() -> None:
     assert not tools["time_now"].cacheable
 
 
+def test_the_only_search_of_documents_that_is_offered_is_search() -> None:
+    other = {name for name, tool in discover(real_toolbox).items() if tool.policy.other_name_of == "search"}
+    assert other == {"query_local_kb", "rag_search"}
+
+
 @pytest.mark.parametrize(
     ("source", "says"),
     [

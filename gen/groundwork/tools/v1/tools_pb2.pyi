@@ -568,6 +568,7 @@ class Tool(_message.Message):
     SELF_CONTAINED_FIELD_NUMBER: _builtins.int
     ON_REQUEST_FIELD_NUMBER: _builtins.int
     OUTWARD_FIELD_NUMBER: _builtins.int
+    OTHER_NAMES_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """Its name."""
     description: _builtins.str
@@ -612,6 +613,10 @@ class Tool(_message.Message):
     def without_model(self) -> Global___WithoutModel:
         """What it does in a chat without a model; absent where it does nothing there."""
 
+    @_builtins.property
+    def other_names(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Other names by which a request or a call may name it. A model is not offered them."""
+
     def __init__(
         self,
         *,
@@ -631,10 +636,11 @@ class Tool(_message.Message):
         self_contained: _builtins.bool = ...,
         on_request: _builtins.bool = ...,
         outward: _builtins.bool = ...,
+        other_names: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["parameters", b"parameters", "timeout", b"timeout", "without_model", b"without_model"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["cacheable", b"cacheable", "called_for_by", b"called_for_by", "description", b"description", "effect", b"effect", "key_arguments", b"key_arguments", "name", b"name", "needs_approval", b"needs_approval", "on_request", b"on_request", "outward", b"outward", "parallel_safe", b"parallel_safe", "parameters", b"parameters", "requires_fresh_input", b"requires_fresh_input", "self_contained", b"self_contained", "timeout", b"timeout", "without_model", b"without_model", "worth", b"worth"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cacheable", b"cacheable", "called_for_by", b"called_for_by", "description", b"description", "effect", b"effect", "key_arguments", b"key_arguments", "name", b"name", "needs_approval", b"needs_approval", "on_request", b"on_request", "other_names", b"other_names", "outward", b"outward", "parallel_safe", b"parallel_safe", "parameters", b"parameters", "requires_fresh_input", b"requires_fresh_input", "self_contained", b"self_contained", "timeout", b"timeout", "without_model", b"without_model", "worth", b"worth"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -140,6 +140,14 @@ async def test_tools_that_do_not_answer_cost_the_tools_and_not_the_run() -> None
     assert [each.degraded.part for each in payloads if isinstance(each, Thinking) and each.degraded] == ["tools"]
 
 
+def test_tool_may_be_named_by_another_of_its_names() -> None:
+    mode = Toolbox().modes.named(RunMode.AGENT)
+    tool = Tool("search", "Searches.", {}, other_names=("rag_search",))
+    check_tools(RunRequest(RunMode.AGENT, QUESTION, tools=ToolSelection(("rag_search",))), mode, [tool])
+    with pytest.raises(InvalidRequest, match="there is no tool 'rag_find'; use some of search"):
+        check_tools(RunRequest(RunMode.AGENT, QUESTION, tools=ToolSelection(("rag_find",))), mode, [tool])
+
+
 @pytest.mark.parametrize("tool", [NOTE, ASKING], ids=["effect", "approval"])
 def test_tool_that_may_change_something_is_refused_by_name(tool: Tool) -> None:
     mode = Toolbox().modes.named(RunMode.AGENT)

@@ -19,7 +19,7 @@ from services.tools.adapters.wire import encode_tool
 from services.tools.sources.discovery import discover
 from tests.unit.orchestrator.fakes import FakeTools
 
-REAL = [_tool(encode_tool(tool)) for tool in discover(toolbox).values()]
+REAL = [_tool(encode_tool(tool)) for tool in discover(toolbox).values() if not tool.policy.other_name_of]
 CALLS_FOR = [
     ("Mail this to a@example.org", "send_email"),
     ("Send Ann the summary", "send_email"),
@@ -53,8 +53,8 @@ CALLS_FOR = [
     ("Which projects used Python?", "search_projects"),
     ("Gib mir einen Überblick über die Projekte", "portfolio"),
     ("Расскажи подробно о проекте Aquila", "get_project_details"),
-    ("Look it up in the knowledge base", "query_local_kb"),
-    ("Steht das in der Wissensdatenbank?", "query_local_kb"),
+    ("Look it up in the knowledge base", "search"),
+    ("Steht das in der Wissensdatenbank?", "search"),
     ("Is it true that the notice period is six weeks? Please verify.", "verify"),
     ("Stimmt es, dass die Frist sechs Wochen beträgt?", "verify"),
     ("Give me the full text of the contract document", "fetch_docs"),
@@ -147,6 +147,18 @@ async def test_choice_is_the_same_each_time_and_fits() -> None:
     assert 0 < len(first.shown) < 10
     assert len(first.shown) < len((await chosen("Hello", 16_384, tools)).shown) < len(tools)
     assert sorted([*shown(first), *first.left_out]) == sorted(tool.name for tool in tools if not tool.on_request)
+
+
+async def test_request_that_names_a_tool_by_another_name_gets_the_tool() -> None:
+    search = replace(next(tool for tool in REAL if tool.name == "search"), other_names=("rag_search",))
+    box = await chosen(
+        "Hello",
+        16_384,
+        [*(tool for tool in REAL if tool.name != "search"), search],
+        names=ToolSelection(("rag_search", "math_eval")),
+    )
+    assert shown(box) == ["math_eval", "search"]
+    assert "search" in box.needed
 
 
 async def test_tool_whose_words_or_meaning_are_those_of_the_message_goes_before_others() -> None:
