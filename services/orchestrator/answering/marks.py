@@ -1,12 +1,14 @@
 """The citation marks that models write, in any of their forms, as the one form that an answer has: [1][2]. A number can only come
 from the evidence; what a model invents is taken out while it streams, before anyone has seen it.
 
-Marks in square brackets: [1], [1, 3], [1-3], [[1]], [^1], [Source 1], [citation:1], 【1†source】, 【1:0†source】, ［1］. A number
-in them that the evidence does not have is taken out; a range of which it has neither end, such as [1990-1995], is no mark.
+Marks in square brackets: [1], [1, 3], [1-3], [[1]], [^1], [^1^], \\[1\\], [Source 1], [citation:1], [doc 1; doc 2], 【1†source】,
+【1:0†source】, ［1］, <sup>[1]</sup>. A number in them that the evidence does not have is taken out. A range of which it has
+neither end, such as [1990-1995], is no mark.
 
-(1), （1）and ¹ are marks only where the evidence has all their numbers and they stand where marks do: behind words, never at the
-beginning of a line. Round brackets must stand at the end of a clause. Raised digits must stand behind a word of four letters or
-more, a stop or a quotation mark, so that m² and 10² stay. In code, between backticks, nothing is a mark.
+(1), （1）, [#1], ①, ¹ and <sup>1</sup> are marks only where the evidence has all their numbers and they stand where marks do:
+behind words, never at the beginning of a line. Those in brackets must stand at the end of a clause. Circled numbers must stand
+there too, or touch the word before them and not the one behind. Raised digits must stand behind a word of four letters or more, a
+stop or a quotation mark, so that m² and 10² stay. In code, between backticks, nothing is a mark.
 """
 
 import re
@@ -14,16 +16,22 @@ from collections.abc import Collection, Iterator
 
 _LONGEST_NUMBER = 9
 _LONGEST_RANGE = 20
-_OPENING, _CLOSING = r"[\[［【〔]", r"[\]］】〕]"
+_OPENING, _CLOSING = r"\\*+[\[［【〔]", r"\\*+[\]］】〕]"
 _BETWEEN = r"[,;、，；\-‐‑–—]"
+_LABELS = ("sources", "quellen", "documents", "docs", "passages", "citations", "cites", "references", "refs")
+_LABEL = r"(?:(?:source|quelle|doc(?:ument)?|passage|citation|cite|ref(?:erence)?)[sn]?\s*+(?::\s*+)?)?"
+_SAID = r"†[^\[\]［］【】〔〕\n]{0,60}+"
+"""What assistants write behind the number: the name or the lines of a file."""
 MARK = re.compile(
-    rf"{_OPENING}\s*+\^?+(?:(?:source|quelle|doc(?:ument)?|passage|citation|cite|ref(?:erence)?)s?\s*+(?::\s*+)?)?"
-    rf"(\d++(?:\s*+{_BETWEEN}\s*+\^?+\d++)*+)(?:(?::\d{{1,3}}+)?\s*+†[^\[\]［］【】〔〕\n]{{0,60}}+)?\s*+{_CLOSING}",
+    rf"{_OPENING}\s*+\^?+{_LABEL}(\d++(?:\s*+{_BETWEEN}\s*+\^?+{_LABEL}\d++)*+)\^?+(?:(?::\d{{1,3}}+)?\s*+{_SAID})?\s*+{_CLOSING}",
     re.IGNORECASE,
 )
 _AROUND_MARKS = re.compile(r"\[((?:\[\d{1,9}\])+)\]")
+_LABEL_BEGUN = (
+    rf"(?:(?:{'|'.join(label[:end] for label in _LABELS for end in range(len(label), 0, -1))})\s*+(?::\s*+)?)"
+)
 _UNFINISHED = re.compile(
-    rf"(?:{_OPENING}\s*+\^?+(?:[a-z]{{1,10}}+\s*+(?::\s*+)?)?(?:\d[\d\s^:,;、，；\-‐‑–—]*+(?:†[^\[\]［］【】〔〕\n]{{0,60}}+)?)?+(?:\[\d{{1,9}}\])*+)++$",
+    rf"(?:(?:{_OPENING}\s*+\^?+{_LABEL_BEGUN}?+(?:\d(?:[\d\s^:,;、，；\-‐‑–—]++{_LABEL_BEGUN}?+)*+(?:{_SAID})?+\\*+)?+(?:\[\d{{1,9}}\])*+)++\\*+|\\++)$",
     re.IGNORECASE,
 )
 """Text at the end that may yet become a mark, by what follows or by a mark inside it being taken out."""
@@ -32,13 +40,21 @@ _CODE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*(?:`|(?=\n)|\Z)", re.DOTALL)
 _FENCE = "```"
 
 _RAISED = "⁰¹²³⁴⁵⁶⁷⁸⁹"
+_CIRCLED = "①②③④⑤⑥⑦⑧⑨⑩⑪⑫⑬⑭⑮⑯⑰⑱⑲⑳"
 _DIGITS = str.maketrans(_RAISED, "0123456789")
+_IN_TAG = r"[\[\]\d \t,;、，；\-‐‑–—]{1,40}"
 _WEAK = re.compile(
     rf"(?:[(（][ \t]*\d{{1,3}}(?:[ \t]*{_BETWEEN}[ \t]*\d{{1,3}})*[ \t]*[)）][ \t]*)+"
     rf"|[{_RAISED}]{{1,3}}(?:[ ,˒]?[{_RAISED}]{{1,3}})*"
+    rf"|<sup>{_IN_TAG}</sup>(?:[ ,]{{0,2}}<sup>{_IN_TAG}</sup>)*"
+    rf"|\[#\d{{1,3}}\](?:\[#\d{{1,3}}\])*|[{_CIRCLED}]+",
+    re.IGNORECASE,
 )
 _WEAK_UNFINISHED = re.compile(
     rf"(?:[(（][ \t]*(?:\d[\d \t,;、，；\-‐‑–—]*)?[)）]?[ \t]*)+$|[{_RAISED}](?:[ ,˒]?[{_RAISED}])*[ ,˒]?$"
+    rf"|(?:<sup>{_IN_TAG}</sup>[ ,]{{0,2}})*(?:<(?:s(?:u(?:p(?:>(?:{_IN_TAG}(?:<(?:/(?:s(?:u(?:p)?)?)?)?)?)?)?)?)?)?)?$"
+    rf"|(?:\[#\d{{1,3}}\])*(?:\[(?:#\d{{0,3}})?)?$|[{_CIRCLED}]+$",
+    re.IGNORECASE,
 )
 _STOPS = ".!?…。！？"
 _QUOTES = "\"'”’»)]）」』"
@@ -124,10 +140,10 @@ class _BracketedMarks:
         return held[:cut]
 
     def _rewritten(self, text: str) -> str:
-        # Taking a mark out can make another of what stood around it: [[7]9].
-        while (rewritten := MARK.sub(self._rewrite, text)) != text:
+        # Taking a mark out, or brackets around one, can make another of what stood around it: [[7]9].
+        while (rewritten := _AROUND_MARKS.sub(r"\1", MARK.sub(self._rewrite, text))) != text:
             text = rewritten
-        return _AROUND_MARKS.sub(r"\1", text)
+        return text
 
     def _rewrite(self, match: re.Match[str]) -> str:
         numbers = _numbers(match[1])
@@ -166,11 +182,10 @@ class _WeakMarks:
     def _rewritten(self, text: str, match: re.Match[str]) -> str:
         before = (self._before + text[: match.start()])[-_CONTEXT:]
         after = text[match.end() : match.end() + 1]
-        is_raised = match[0][0] in _RAISED
-        numbers = self._raised(match[0]) if is_raised else _numbers(match[0])
-        if not numbers or not self._valid.issuperset(numbers):
-            return match[0]
-        if not (_stands_raised(before, after) if is_raised else _stands_in_brackets(before, after)):
+        numbers = self._raised(match[0]) if match[0][0] in _RAISED else _numbers(match[0])
+        if _is_bracketed_in_tag(match[0]):
+            return re.sub(r"</?sup>|(?<=>)[ ,]+(?=<)", "", match[0], flags=re.IGNORECASE)
+        if not numbers or not self._valid.issuperset(numbers) or not _stands(match[0], before, after):
             return match[0]
         gap = match[0][len(match[0].rstrip(" \t")) :]
         return "".join(f"[{number}]" for number in numbers) + gap
@@ -182,6 +197,20 @@ class _WeakMarks:
             whole = int(digits.translate(_DIGITS))
             numbers += [whole] if whole in self._valid else [int(digit) for digit in digits.translate(_DIGITS)]
         return numbers
+
+
+def _is_bracketed_in_tag(mark: str) -> bool:
+    """Whether it is <sup>[1]</sup>: a mark wherever it stands."""
+    return mark.startswith("<") and bool(re.search(r"\[\s*\d[^\[\]]*\]", mark))
+
+
+def _stands(mark: str, before: str, after: str) -> bool:
+    """Whether what looks like a mark stands where marks do."""
+    if mark[0] in _RAISED or mark[0] == "<":
+        return _stands_raised(before, after)
+    if mark[0] in _CIRCLED and before[-1:].strip() and not after.isalnum() and after != "、":
+        return _stands_in_brackets(f"{before} ", ".")
+    return _stands_in_brackets(before if mark[0] in "(（" else f"{before} ", after)
 
 
 def _stands_in_brackets(before: str, after: str) -> bool:
@@ -210,6 +239,7 @@ def _numbers(text: str) -> list[int]:
     """The numbers of a mark, ranges written out; -1 for more digits than any evidence has: int() refuses thousands of them."""
     numbers: list[int] = []
     is_range = False
+    text = re.sub(rf"[{_CIRCLED}]", lambda sign: f" {_CIRCLED.index(sign[0]) + 1} ", text)
     for part in re.findall(r"\d+|-", _plain_dashes(text)):
         if part == "-":
             is_range = bool(numbers)

@@ -40,6 +40,35 @@ CASES = [
     Case(
         "times and numbers of issues stay", ("At [12:30] of [#1] and [note: 1].",), "At [12:30] of [#1] and [note: 1]."
     ),
+    Case(
+        "number of an issue at the end of a clause",
+        ("A fact [#1], of [#1] and [#7].",),
+        "A fact [1], of [#1] and [#7].",
+    ),
+    Case("carets on both sides", ("A fact[^1^][^2^].",), "A fact[1][2]."),
+    Case("escaped brackets", (r"A fact \[1\], \[1, 2\] and \[7\].",), "A fact [1], [1][2] and .", 1),
+    Case("escaped brackets around no number stay", ("As \\[sic\\] \\",), "As \\[sic\\] \\"),
+    Case("a word for each number", ("A fact [Source 1; Source 2] [doc 1, passage 7].",), "A fact [1][2] [1].", 1),
+    Case("words between numbers stay", ("In [1, see below] and [Source one].",), "In [1, see below] and [Source one]."),
+    Case("raised by a tag", ("A fact<sup>1</sup> and another <sup>[2]</sup>.",), "A fact[1] and another [2]."),
+    Case(
+        "several raised by tags", ("A fact.<sup>1, 2</sup> More.<sup>1</sup><sup>2</sup>",), "A fact.[1][2] More.[1][2]"
+    ),
+    Case("brackets raised by a tag are marks anywhere", ("10<SUP>[1]</SUP> of [2]<sup>[7]</sup>",), "10[1] of [2]", 1),
+    Case(
+        "power and ordinal by a tag stay",
+        ("10<sup>2</sup>, 1<sup>st</sup>, x<sup>2",),
+        "10<sup>2</sup>, 1<sup>st</sup>, x<sup>2",
+    ),
+    Case("unknown number in a tag stays", ("A fact<sup>9</sup>.",), "A fact<sup>9</sup>."),
+    Case("circled numbers", ("A fact①, another ②. Both①②.",), "A fact[1], another [2]. Both[1][2]."),
+    Case("circled numbers of a language without spaces", ("这是事实①。",), "这是事实[1]。"),
+    Case(
+        "circled numbers of a list stay",
+        ("① Open it.\nFirst ① open it, then②close it",),
+        "① Open it.\nFirst ① open it, then②close it",
+    ),
+    Case("unknown circled number stays", ("A fact⑨.",), "A fact⑨."),
     Case("the same with lines", ("A fact 【2†L5-L10】.",), "A fact [2]."),
     Case("double brackets", ("A fact [[1]].",), "A fact [1]."),
     Case("double brackets around several", ("A fact [[1][2]].",), "A fact [1][2]."),
@@ -135,9 +164,8 @@ def test_numbers_in_order_of_first_appearance() -> None:
     assert cited_numbers("b [2] a [1] b [2]") == (2, 1)
 
 
-_HOSTILE = st.lists(
-    st.sampled_from([*"[]【】［］()（） 1279,;-–^†٣¹²\nab.`", "source", "fact", "[1]", "(1)", "```"]), max_size=40
-).map("".join)
+_WORDS = ("source", "sou", "fact", "[1]", "(1)", "```", "<sup>", "</sup>", "</su", "\\[", "[#1]")
+_HOSTILE = st.lists(st.sampled_from([*"[]【】［］()（） 1279,;-–^†٣¹²①\nab.`\\#", *_WORDS]), max_size=40).map("".join)
 
 
 @given(text=_HOSTILE, cuts=st.lists(st.integers(0, 60), max_size=8))
