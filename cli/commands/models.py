@@ -15,12 +15,12 @@ from cli.running import WHERE, run
 models = typer.Typer(help="Language models: which one each operation asks; change it.", epilog=WHERE)
 
 _STATES = {
-    "closed": "is asked; nothing is wrong",
+    "closed": "answers",
     "open": "does not answer; left alone for a while",
     "half_open": "did not answer; the next request tries again",
     "unknown": "unknown",
 }
-"""Of the breaker in front of a provider, in words."""
+"""Of a provider of which nothing else is known to be wrong, by the breaker in front of it."""
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
 Operation = Annotated[str, typer.Argument(help="plan, answer, verify, summarise or facts.")]
@@ -98,7 +98,10 @@ def _operation(each: Json) -> list[str]:
 
 def _provider(each: Json) -> list[str]:
     offered = [*each["models"], *(["any other by name"] if each["any_model"] else [])]
-    return [each["name"], _STATES.get(each["state"] or "unknown", str(each["state"])), ", ".join(offered)]
+    state = _STATES.get(each["state"] or "unknown", str(each["state"]))
+    if problem := each.get("problem"):
+        state = f"does not answer: {problem}" if each["state"] == "closed" else f"{state}: {problem}"
+    return [each["name"], state, ", ".join(offered)]
 
 
 def _name(choice: dict[str, Any]) -> str:

@@ -59,12 +59,13 @@ class ProviderWatch:
         """Which provider cannot be asked, or has failed. None stops the service: answers go on without it, and say so."""
         found = []
         for name in self._models.catalog.providers:
-            message = self._message(name)
+            message = self.problem(name)
             if message:
                 found.append(Trouble(f"{PART} {name}", f"{message}; answers do without it and say so"))
         return found
 
-    def _message(self, name: str) -> str:
+    def problem(self, name: str) -> str:
+        """What is wrong with the provider, in words; empty where it answers."""
         now = self._clock()
         if problem := self._problems.get(name):
             return f"{problem.message} (since {now - problem.since_s:.0f} s)"

@@ -126,6 +126,7 @@ async def run(settings: OrchestratorSettings) -> None:
                 runs,
                 RunDeletion(forgetting, state.forget_queue.request, _now),
                 switch,
+                watch,
                 tally,
                 tools,
                 switches,

@@ -15,6 +15,7 @@ from kit.access.principal import ADMIN, OPERATOR, current_principal
 from kit.errors import GroundworkError
 from kit.jetstream import Job
 from kit.llm.brought import BroughtModel
+from kit.llm.provider_watch import ProviderWatch
 from kit.llm.providers import Choice
 from kit.llm.switching import ModelSwitch
 from kit.records import UNREADABLE, set_aside
@@ -72,6 +73,7 @@ class OrchestratorServicer(rpc.OrchestratorServiceServicer):
         runs: Runs,
         deletion: RunDeletion,
         switch: ModelSwitch,
+        watch: ProviderWatch,
         tally: Tally,
         tools: GrpcTools,
         switches: AgentSwitches,
@@ -86,6 +88,7 @@ class OrchestratorServicer(rpc.OrchestratorServiceServicer):
         self._runs = runs
         self._deletion = deletion
         self._switch = switch
+        self._watch = watch
         self._tally = tally
         self._tools = tools
 
@@ -193,7 +196,7 @@ class OrchestratorServicer(rpc.OrchestratorServiceServicer):
         return found
 
     async def GetModels(self, request: pb.GetModelsRequest, context: Any) -> pb.GetModelsResponse:
-        return model_codec.models_to_proto(self._switch)
+        return model_codec.models_to_proto(self._switch, self._watch)
 
     async def SetModel(self, request: pb.SetModelRequest, context: Any) -> pb.SetModelResponse:
         operation = model_codec.operation_of(request.operation)

@@ -5375,6 +5375,11 @@ export interface components {
              */
             preset: string;
             /**
+             * Problem
+             * @description What is wrong with it, in words, as one orchestrator finds; empty where it answers.
+             */
+            problem: string;
+            /**
              * State
              * @description `closed`: it is asked. `open`: it failed again and again, and is left alone for a while. `half_open`: the next request tries it. As seen by one orchestrator.
              */

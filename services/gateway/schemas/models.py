@@ -44,6 +44,9 @@ class ModelProvider(BaseModel):
         description="`closed`: it is asked. `open`: it failed again and again, and is left alone for a while. `half_open`: the "
         "next request tries it. As seen by one orchestrator."
     )
+    problem: str = Field(
+        description="What is wrong with it, in words, as one orchestrator finds; empty where it answers."
+    )
 
 
 class OfferedModel(BaseModel):

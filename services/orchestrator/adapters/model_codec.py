@@ -3,15 +3,16 @@
 from groundwork.orchestrator.v1 import orchestrator_pb2 as pb
 
 from kit.llm import Operation
+from kit.llm.provider_watch import ProviderWatch
 from kit.llm.providers import Choice
 from kit.llm.switching import ModelSwitch, OperationModels
 from services.orchestrator.adapters.codec import enum_number
 from services.orchestrator.errors import InvalidRequest
 
 
-def models_to_proto(switch: ModelSwitch) -> pb.GetModelsResponse:
+def models_to_proto(switch: ModelSwitch, watch: ProviderWatch) -> pb.GetModelsResponse:
     operations = [operation_to_proto(each) for each in switch.operations() if each.chain]
-    return pb.GetModelsResponse(operations=operations, providers=_providers(switch))
+    return pb.GetModelsResponse(operations=operations, providers=_providers(switch, watch))
 
 
 def operation_to_proto(found: OperationModels) -> pb.OperationModels:
@@ -36,11 +37,12 @@ def _name(choice: Choice) -> pb.ModelName:
     return pb.ModelName(provider=choice.provider, model=choice.model)
 
 
-def _providers(switch: ModelSwitch) -> list[pb.ModelProvider]:
+def _providers(switch: ModelSwitch, watch: ProviderWatch) -> list[pb.ModelProvider]:
     found = []
     for name, provider in switch.models.catalog.providers.items():
         message = pb.ModelProvider(name=name, preset=provider.preset, models=provider.models)
         message.any_model = provider.any_model or not provider.models
         message.state = enum_number(pb.ProviderState.DESCRIPTOR, switch.models.state(name))  # type: ignore[assignment]
+        message.problem = watch.problem(name)
         found.append(message)
     return found

@@ -710,7 +710,11 @@ class FakeOrchestrator(orchestrator_pb2_grpc.OrchestratorServiceServicer):
 
     async def GetModels(self, request: Any, context: Any) -> run_pb.GetModelsResponse:
         provider = run_pb.ModelProvider(
-            name="gpu", preset="vllm", models=["qwen"], state=run_pb.PROVIDER_STATE_HALF_OPEN
+            name="gpu",
+            preset="vllm",
+            models=["qwen"],
+            state=run_pb.PROVIDER_STATE_HALF_OPEN,
+            problem="gpu:8000 answers with HTTP 503; look at the server",
         )
         return run_pb.GetModelsResponse(operations=[self._models("answer")], providers=[provider])
 

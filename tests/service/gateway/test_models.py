@@ -29,7 +29,16 @@ async def test_models_are_shown_in_their_public_shape(client: httpx.AsyncClient)
                 "set_at": None,
             }
         ],
-        "providers": [{"name": "gpu", "preset": "vllm", "models": ["qwen"], "any_model": False, "state": "half_open"}],
+        "providers": [
+            {
+                "name": "gpu",
+                "preset": "vllm",
+                "models": ["qwen"],
+                "any_model": False,
+                "state": "half_open",
+                "problem": "gpu:8000 answers with HTTP 503; look at the server",
+            }
+        ],
     }
 
 

@@ -14,6 +14,7 @@ from kit.access.principal import Principal
 from kit.access.sealing import Sealer
 from kit.jetstream import Nats
 from kit.llm import LanguageModel
+from kit.llm.provider_watch import ProviderWatch
 from kit.llm.switching import ModelSwitch
 from kit.network.egress import EgressGuard
 from kit.rpc.channel import Channel
@@ -179,6 +180,7 @@ def servicer(
         orchestrator.runs,
         orchestrator.deletion,
         switch,
+        ProviderWatch(switch.models),
         orchestrator.tally,
         tools or unreachable_tools(),
         switches or NoSwitches(),

@@ -1,5 +1,6 @@
 """GetModels and SetModel over a real gRPC server and a real NATS server."""
 
+import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
@@ -9,7 +10,7 @@ from groundwork.orchestrator.v1 import orchestrator_pb2_grpc as rpc
 from kit.access.principal import OPERATOR, Principal, use_principal
 from kit.errors import FailedPrecondition, InvalidArgument, PermissionDenied
 from kit.jetstream import Nats
-from kit.llm import ModelUnavailable
+from kit.llm import ChatMessage, ModelUnavailable, Request
 from tests.service.orchestrator.conftest import Orchestrator, servicer
 from tests.service.orchestrator.test_handlers import serving
 from tests.unit.kit.llm_fakes import SET_AT, Script, catalog, following_switch, provider, says
@@ -43,7 +44,20 @@ async def test_everybody_sees_what_each_operation_asks_and_what_there_is(stub: r
     )
     (offered,) = found.providers
     assert (offered.name, list(offered.models), offered.any_model) == ("a", ["m", "away"], False)
-    assert offered.state == pb.PROVIDER_STATE_CLOSED
+    assert (offered.state, offered.problem) == (pb.PROVIDER_STATE_CLOSED, "")
+
+
+async def test_failure_of_a_request_is_told_of_its_provider(
+    start_orchestrator: Callable[..., Awaitable[Orchestrator]], jetstream: Nats
+) -> None:
+    script = Script({"a/m": [[ModelUnavailable("nobody listens", retry_after_s=99.0)]]})
+    offered = catalog("a/m", providers={"a": provider(models={"m": {}})})
+    orchestrator = await start_orchestrator()
+    async with following_switch(jetstream, script, offered) as switch, serving(servicer(orchestrator, switch)) as stub:
+        with contextlib.suppress(ModelUnavailable):
+            [each async for each in switch.models.complete(Request([ChatMessage("user", "hi")], 8))]
+        (found,) = (await stub.GetModels(pb.GetModelsRequest(), timeout=60)).providers
+    assert found.problem == "its last request failed: nobody listens"
 
 
 async def test_an_operator_sets_and_resets_a_model(stub: rpc.OrchestratorServiceStub) -> None:

@@ -14,6 +14,7 @@ from kit.access.principal import OPERATOR, Principal, use_principal
 from kit.errors import InvalidArgument, PermissionDenied, Unavailable
 from kit.jetstream import KeyValue, Nats
 from kit.llm import Delta, Request
+from kit.llm.provider_watch import ProviderWatch
 from kit.testing.harness import USER_SCOPES
 from services.orchestrator.adapters.tally import KeyValueTally
 from services.orchestrator.handlers import OrchestratorServicer
@@ -163,6 +164,7 @@ async def stub(
                 orchestrator.runs,
                 orchestrator.deletion,
                 switch,
+                ProviderWatch(switch.models),
                 tally,
                 unreachable_tools(),
                 NoSwitches(),

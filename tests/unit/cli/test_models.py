@@ -23,6 +23,7 @@ def test_the_overview_shows_operations_and_providers(server: FakeServer, groundw
     providers = [
         {"name": "gpu", "preset": "vllm", "models": ["Qwen/Qwen3"], "any_model": True, "state": "half_open"},
         {"name": "openai", "preset": "openai", "models": ["mini"], "any_model": False, "state": "closed"},
+        {"name": "away", "preset": "", "models": [], "any_model": True, "state": "closed", "problem": "nobody listens"},
     ]
     found = {"operations": [operation(MINI, QWEN, set_by="olga")], "providers": providers}
     server.on("GET", "/v1/models", lambda http: http.json(found))
@@ -34,7 +35,10 @@ def test_the_overview_shows_operations_and_providers(server: FakeServer, groundw
         [],
         ["provider", "state", "models"],
     ]
-    assert ("did not answer" in result, "nothing is wrong" in result) == (True, True)
+    states = {line[0]: " ".join(line[1:]) for line in shown[4:]}
+    assert states["gpu"].startswith("did not answer; the next request tries again")
+    assert states["openai"] == "answers mini"
+    assert states["away"] == "does not answer: nobody listens any other by name"
     assert json.loads(groundwork("models", "--json").stdout) == found
 
 

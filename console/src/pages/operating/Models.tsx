@@ -25,14 +25,20 @@ export function Models() {
       {data && data.providers.length > 0 && (
         <ul className="services">
           {data.providers.map((each) => (
-            <li key={each.name} className="card service" data-status={each.state === "open" ? "failed" : "ready"}>
+            <li key={each.name} className="card service" data-status={each.state === "open" || each.problem ? "failed" : "ready"}>
               <span className="dot" aria-hidden="true" />
               <span>
                 <strong dir="ltr">{each.name}</strong>
                 <span className="hint">
                   {" "}
-                  {t(`models.state_${each.state}` as "models.state_closed", { defaultValue: each.state ?? "" })}
+                  {t(`models.state_${stateOf(each)}` as "models.state_closed", { defaultValue: each.state ?? "" })}
                 </span>
+                {each.problem && (
+                  <span className="hint" dir="auto">
+                    {" "}
+                    {each.problem}
+                  </span>
+                )}
               </span>
             </li>
           ))}
@@ -43,6 +49,11 @@ export function Models() {
       ))}
     </section>
   );
+}
+
+/** What is known of a provider: one whose breaker is closed may still not answer. */
+function stateOf(provider: Provider) {
+  return provider.problem && provider.state === "closed" ? "away" : provider.state;
 }
 
 function OperationCard({ operation, providers }: { operation: Operation; providers: Provider[] }) {

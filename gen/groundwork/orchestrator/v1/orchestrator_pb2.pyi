@@ -3341,6 +3341,7 @@ class ModelProvider(_message.Message):
     MODELS_FIELD_NUMBER: _builtins.int
     ANY_MODEL_FIELD_NUMBER: _builtins.int
     STATE_FIELD_NUMBER: _builtins.int
+    PROBLEM_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """Name in the settings."""
     preset: _builtins.str
@@ -3349,6 +3350,8 @@ class ModelProvider(_message.Message):
     """Whether an operation may be set to a model that is not listed."""
     state: Global___ProviderState.ValueType
     """Whether this replica asks it."""
+    problem: _builtins.str
+    """What this replica finds wrong with it, in words; empty where it answers."""
     @_builtins.property
     def models(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """The models that the settings list."""
@@ -3361,10 +3364,11 @@ class ModelProvider(_message.Message):
         models: _abc.Iterable[_builtins.str] | None = ...,
         any_model: _builtins.bool = ...,
         state: Global___ProviderState.ValueType = ...,
+        problem: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["any_model", b"any_model", "models", b"models", "name", b"name", "preset", b"preset", "state", b"state"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["any_model", b"any_model", "models", b"models", "name", b"name", "preset", b"preset", "problem", b"problem", "state", b"state"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
