@@ -36,7 +36,8 @@ class Answer:
     run_id: str
     seen: list[tuple[int, str]] = field(default_factory=list)
     went_on_live: bool = False
-    """It said that it could not be logged: it was for whoever listened, and another may have finished the run otherwise."""
+    """It said that it could not be logged: it was for the clients that listened, and another may have finished the run
+    otherwise."""
 
     def see(self, seq: int, kind: str, data: Mapping[str, object]) -> None:
         """An event came."""

@@ -18,8 +18,8 @@ class BreakerState(Enum):
 
 
 class CircuitBreaker:
-    """Of one provider or tool. Whoever got True from `allow` says how it went: `succeeded`, `failed` or `abandoned`. A request that
-    is repeated is `abandoned` each time but the last, unless it is the probe.
+    """Of one provider or tool. A caller that got True from `allow` says how it went: `succeeded`, `failed` or `abandoned`. A
+    request that is repeated is `abandoned` each time but the last, unless it is the probe.
 
     The first pause is `open_s`; each probe that fails doubles it, up to a minute.
     """

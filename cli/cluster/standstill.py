@@ -1,6 +1,6 @@
 """All services of an installation stopped, so that nothing writes while its message store is exchanged, and started again.
 
-What ran is noted on the objects themselves: whoever is interrupted, or comes later, starts the same again.
+What ran is noted on the objects themselves, so that a command that was interrupted starts the same again.
 """
 
 from __future__ import annotations

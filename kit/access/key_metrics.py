@@ -1,4 +1,5 @@
-"""With which keys a process works, as numbers: whoever gives keys to many processes sees by them who has taken them over."""
+"""With which keys a process works, as numbers: an operator who gives keys to many processes sees by them which have taken them
+over."""
 
 import hashlib
 from collections.abc import Iterable, Mapping

@@ -58,7 +58,7 @@ class Principal:
     guard: str = field(default="", compare=False)
     """Least of what becomes of unsafe questions, by the caller's API key: `flag`, `block`, or empty. The gateway alone knows it."""
     groups: frozenset[str] = frozenset()
-    """Names of the groups that the subject is in, by whoever vouched for the subject."""
+    """Names of the groups that the subject is in, by the issuer that vouched for the subject."""
 
     def __post_init__(self) -> None:
         for name, value, alphabet in (("tenant", self.tenant_id, _TENANT), ("subject", self.subject, _SUBJECT)):

@@ -19,7 +19,7 @@ class Backlog:
 
 
 class BacklogGauges:
-    """The gauges `<name>_depth` and `<name>_oldest_seconds`. `told_by` says who tells them, for whoever reads them."""
+    """The gauges `<name>_depth` and `<name>_oldest_seconds`. `reported_by` says in the description which process reports them."""
 
     def __init__(
         self,

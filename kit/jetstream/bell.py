@@ -1,5 +1,5 @@
-"""A bell: a message without a body that tells other processes at once that there is something to do. It may go unheard, so whoever
-listens also looks from time to time."""
+"""A bell: a message without a body that tells other processes at once that there is something to do. It may go unheard, so the
+process that listens also looks from time to time."""
 
 import asyncio
 from collections.abc import AsyncGenerator

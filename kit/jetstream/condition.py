@@ -1,4 +1,5 @@
-"""What was found wrong with the stored data: written by whoever compares it, shown by /readyz, kept until a person has seen it."""
+"""What was found wrong with the stored data: written by the process that compares it, shown by /readyz, kept until a person has
+seen it."""
 
 import json
 from collections.abc import Sequence

@@ -162,7 +162,7 @@ class Nats:
 
     def require_connection(self) -> None:
         """Raises ConnectionReconnectingError. The client would keep what it is given until it is connected again: a write would be
-        made long after it was said to have failed, a job be given to whoever waits for it no more."""
+        made long after it was said to have failed, a job be given to a caller that waits for it no more."""
         if not self.nc.is_connected:
             raise nats.errors.ConnectionReconnectingError
 

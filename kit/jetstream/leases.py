@@ -1,4 +1,4 @@
-"""NatsLeases as keys that expire: made by whoever is first, renewed while held, gone when the holder is."""
+"""NatsLeases as keys that expire: made by the first process, renewed while it holds them, gone when it is."""
 
 import asyncio
 import contextlib

@@ -1,5 +1,5 @@
-"""Connecting to the message store and opening what lies in it. It may be away: whoever starts before it waits, and a connection
-that is lost is made again, for ever."""
+"""Connecting to the message store and opening what lies in it. It may be away: a process that starts before it waits, and a
+connection that is lost is made again, for ever."""
 
 import asyncio
 import functools

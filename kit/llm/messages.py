@@ -74,8 +74,8 @@ class Spent:
 
 @dataclass
 class Meter:
-    """Counts the tokens of completions on every way out: whoever leaves a stream early, or is thrown out of it, reads here what
-    was used. Attempts at several providers each add their own entry."""
+    """Counts the tokens of completions on every way out: a caller that leaves a stream early, or is thrown out of it, reads here
+    what was used. Attempts at several providers each add their own entry."""
 
     spent: list[Spent] = field(default_factory=list)
 

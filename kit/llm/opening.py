@@ -44,7 +44,7 @@ def endpoint_opener(guard: EgressGuard, *, stall_timeout_s: float, completion_ti
 
 
 def setting_of(provider: str) -> Callable[[str], str]:
-    """Where whoever reads a message finds what to put right."""
+    """Where a reader of a message finds what to put right."""
     return env_setting if provider == DEFAULT else f"GROUNDWORK_LLM_PROVIDERS[{provider}].{{}}".format
 
 

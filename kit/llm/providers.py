@@ -179,7 +179,7 @@ class Catalog:
 
 
 def parse_providers(text: str) -> Mapping[str, Provider]:
-    """The providers of the settings. Raises ValueError with a sentence for whoever wrote them; it never quotes a key."""
+    """The providers of the settings. Raises ValueError with a sentence for the operator; it never quotes a key."""
     providers = {name: _provider(name, value) for name, value in _object(text, "providers").items()}
     if not providers:
         raise ValueError("it names no provider")
@@ -188,7 +188,7 @@ def parse_providers(text: str) -> Mapping[str, Provider]:
 
 def make_catalog(providers: Mapping[str, Provider], operations_json: str = "") -> Catalog:
     """The catalog of these providers. An operation that is not named has the chain of `default`; without that, the first model of
-    each provider. Raises ValueError with a sentence for whoever wrote the settings."""
+    each provider. Raises ValueError with a sentence for the operator."""
     catalog = Catalog(providers, {})
     given = {
         name: [_choice(catalog, text) for text in _texts(name, value)]

@@ -75,7 +75,7 @@ class _Choice:
     finish: Finish | None = field(default=None)
 
     def take(self, delta: Delta) -> bool:
-        """Whether the delta is for whoever asked."""
+        """Whether the delta is for the caller."""
         match delta:
             case TextDelta(text):
                 self.text += text

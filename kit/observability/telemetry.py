@@ -86,7 +86,7 @@ def span(name: str, attributes: Attributes | None = None, kind: SpanKind = SpanK
 
 
 def begun_span(name: str, attributes: Attributes | None = None, kind: SpanKind = SpanKind.INTERNAL) -> Span:
-    """As `span`, for whoever ends it by hand; it does not become the current one."""
+    """As `span`, for code that ends it by hand; it does not become the current one."""
     if not trace.get_current_span().is_recording():
         return trace.INVALID_SPAN
     return trace.get_tracer("groundwork").start_span(name, kind=kind, attributes=attributes)
@@ -108,7 +108,7 @@ def continued_span(
     parent = parent_context(traceparent)
     remote = trace.get_current_span(parent)
     if remote.get_span_context().is_valid and not remote.get_span_context().trace_flags.sampled:
-        # Whoever began the trace does not record it: its id is all that is needed here.
+        # The process that began the trace does not record it: its id is all that is needed here.
         with _attached(remote):
             yield remote
         return

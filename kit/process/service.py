@@ -156,7 +156,7 @@ class Service:
         """For TLS with other services; None without."""
         self.stack = AsyncExitStack()
         self.stopping = asyncio.Event()
-        """Told to stop: not ready any more, and still serving whoever has not noticed."""
+        """Stopping: not ready any more, and still serving clients that have not noticed."""
         self.closing = asyncio.Event()
         """The drain delay is over: nobody new is let in, and those in hand are given the grace."""
         self.address = ""

@@ -1,6 +1,6 @@
-"""Asking for a text to be forgotten. Whoever deletes a document or a thread puts a request into the work queue FORGET, as a step of
-the deletion that is repeated until the request is queued; the service that keeps copies of the text consumes it, and answers for
-the rest.
+"""Asking for a text to be forgotten. A service that deletes a document or a thread puts a request into the work queue FORGET, as a
+step of the deletion that is repeated until the request is queued; the service that keeps copies of the text consumes it, and
+answers for the rest.
 """
 
 import hashlib

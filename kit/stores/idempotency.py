@@ -4,7 +4,7 @@
     same key, another request       IdempotencyConflict (409)
     the first is still in hand      IdempotencyInFlight (409, Retry-After)
 
-A key is noted, with the id of the thing that is to be made, before anything is made. Whoever finds the note of a process that died
+A key is noted, with the id of the thing that is to be made, before anything is made. A process that finds the note of one that died
 makes that very thing, or finds it made. So `make` must be harmless when repeated under the id that it is given.
 """
 

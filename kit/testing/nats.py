@@ -50,7 +50,7 @@ class NatsServer:
         async with asyncio.timeout(_START_TIMEOUT_S):
             while line := await self.process.stderr.readline():
                 if b"Server is ready" in line:
-                    # Whoever writes into a full pipe stands still.
+                    # A process that writes into a full pipe stands still.
                     self._reading = asyncio.create_task(_read_to_the_end(self.process.stderr))
                     return
         raise RuntimeError("nats-server ended before it was ready")

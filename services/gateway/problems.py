@@ -1,4 +1,4 @@
-"""Errors as application/problem+json (RFC 9457), whoever raises them: a service, the gateway, FastAPI or Starlette."""
+"""Errors as application/problem+json (RFC 9457), wherever they are raised: in a service, the gateway, FastAPI or Starlette."""
 
 import http
 import math

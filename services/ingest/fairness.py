@@ -1,5 +1,5 @@
-"""Shares of what is scarce. A plain semaphore serves whoever came first: a book that asks for a hundred shares at once keeps a note
-waiting for all of them, and a tenant with a thousand notes keeps everybody waiting."""
+"""Shares of what is scarce. A plain semaphore serves its callers in the order in which they came: a book that asks for a hundred
+shares at once keeps a note waiting for all of them, and a tenant with a thousand notes keeps everybody waiting."""
 
 import asyncio
 from collections import Counter, deque

@@ -5,7 +5,7 @@ being in the thread, and only then does the head's count pass it. So a writer th
 either sees the mark of a message that is already in, or meets it on its walk over the positions beyond the count: the
 same message is never stored twice, and two writers never lose one another's, whenever either of them is killed.
 
-Two runs may write into one thread at once, so that their messages stand between one another's. Whoever reads sees turns: the
+Two runs may write into one thread at once, so that their messages stand between one another's. A reader sees turns: the
 messages of a run together, at the time of the question.
 """
 

@@ -266,10 +266,10 @@ class RunRecord:
     """When its events were erased, because a document that they quote was deleted."""
 
     traceparent: str = ""
-    """The request that asked, as a W3C traceparent: whoever works on the run, at once or after a death, does it in that trace."""
+    """The request that asked, as a W3C traceparent: the run is worked on in that trace, at once or after a process has died."""
 
     scopes: frozenset[str] = frozenset()
-    """What the asker may do: whoever works on the run acts with them."""
+    """What the caller may do: each process that works on the run acts with them."""
 
     groups: frozenset[str] = frozenset()
     """The groups of the asker, likewise."""

@@ -62,7 +62,7 @@ class EventLog(RunLog, Protocol):
         ...
 
     async def erase(self, key: RunKey, *, deleted: bool) -> None:
-        """Removes all events and seals the log: nobody appends to it again, and whoever reads it is told: that the run was
+        """Removes all events and seals the log: nobody appends to it again, and its readers learn that the run was
         `deleted`, or else a document that it quotes. Harmless when repeated, and where there are no events."""
         ...
 

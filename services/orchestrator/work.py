@@ -1,5 +1,5 @@
 """What an agent that works in its own way is given: its run, and the hands that it works with. It reads as a plain program: what it
-does under a key is done once, whoever works on the run."""
+does under a key is done once, in whichever process."""
 
 import hashlib
 import json

@@ -46,7 +46,7 @@ class _Batch:
 class Batcher:
     """Gathers texts into batches and runs them, as many at once as the encoder has streams.
 
-    `run()` is the work; spawn it once. Cancel it once the server has drained: whoever still waits gets ShuttingDown.
+    `run()` is the work; spawn it once. Cancel it once the server has drained: callers that still wait get ShuttingDown.
     `others` are the encoders of lanes that use another model than `encoder` on the same device.
 
     Requests and their futures belong to the event loop; what waits is shared with the streams, under one lock.

@@ -250,7 +250,7 @@ class LanguageDetector(Protocol):
 
 
 class TextForgetter(Protocol):
-    """Whoever keeps what was computed of texts."""
+    """A service that keeps what was computed of texts."""
 
     async def forget(self, tenant_id: str, content_hashes: Sequence[str]) -> None:
         """Removes what is kept of these texts, given by the hashes that chunks carry. Raises a GroundworkError when nobody did."""

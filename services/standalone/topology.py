@@ -58,7 +58,7 @@ STOP_MARGIN_S = 2.0
 """For what a service does when its requests have ended: it hands its work over and closes its connections."""
 OWN_FOLDER = frozenset({"reranker"})
 """Services of which each process needs a data folder to itself: its store has one writer. Ingestion's processes share theirs, in
-which each locks a folder of its own, so that whoever starts next removes what a killed one left."""
+which each locks a folder of its own, so that the next process to start removes what a killed one left."""
 
 
 @dataclass(frozen=True)
@@ -271,7 +271,7 @@ def _grpc_service(
 
 
 def _gateway(installation: Installation, instance: Instance, environment: dict[str, str]) -> ChildSpec:
-    """Asked at its operations port: whoever asks at the public one is answered by any of the gateways."""
+    """Asked at its operations port, since any of the gateways answers at the public one."""
     return ChildSpec(
         name=instance.name,
         service=instance.service,

@@ -18,7 +18,7 @@ from services.tools.web.searching import WebSearch
 
 @dataclass(frozen=True)
 class Services:
-    """The other services, asked in the name of whoever called the tool: with the token of that call. And what the operator gave."""
+    """The other services, asked in the name of the tool's caller: with the token of that call. And what the operator gave."""
 
     retriever: Retriever
     models: ModelServer

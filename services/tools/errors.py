@@ -116,7 +116,7 @@ class CallIdReused(ToolError):
 
 
 class CallInDoubt(ToolError):
-    """Whoever made the call died before its end was noted: nobody knows whether it was done."""
+    """The process that made the call died before its end was noted: nobody knows whether it was done."""
 
     reason = "CALL_IN_DOUBT"
 

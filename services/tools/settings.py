@@ -117,7 +117,7 @@ class ToolsSettings(MessageStoreSettings, LocalUserSettings, KeyedServiceSetting
     read at the start and run as this service, so nobody else may write there."""
     tools_breaker_failures: int = Field(default=5, ge=1)
     """So many calls of a tool that broke, took too long or found a service away, in a row and within
-    `GROUNDWORK_TOOLS_BREAKER_WINDOW_S`, and it is left alone: whoever calls it is told so at once instead of waiting."""
+    `GROUNDWORK_TOOLS_BREAKER_WINDOW_S`, and it is left alone: a caller gets an error at once instead of waiting."""
     tools_breaker_window_s: float = Field(default=30.0, gt=0)
     """Seconds within which those failures lie. Failures that are further apart are single ones."""
     tools_breaker_open_s: float = Field(default=5.0, gt=0)

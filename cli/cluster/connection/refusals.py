@@ -32,7 +32,7 @@ def answered(status: int, reason: str, body: str, server: str, certificate_file:
         why = _why_unknown(certificate_file) or said
         return UsageError(
             f"The API server {server} does not accept the credentials of this kubeconfig ({why}): log in again, or get "
-            "a new kubeconfig from whoever runs the cluster."
+            "a new kubeconfig from the people who run the cluster."
         )
     if status == HTTPStatus.FORBIDDEN:
         return Forbidden(f"The API server does not allow it: {said}. Ask for a role with that right in this namespace.")

@@ -88,6 +88,6 @@ CHARS_OF_LONGEST_TOKENS = 4
 
 
 def fewest_tokens(text: str) -> float:
-    """Tokens of the text, estimated from below: whoever has written this much has used at least these."""
+    """Tokens of the text, estimated from below: a model that has written this much has used at least these."""
     ascii_count = _ascii_count(text)
     return ascii_count / _ASCII_OF_LONGEST_TOKENS + (len(text) - ascii_count) / CHARS_OF_LONGEST_TOKENS

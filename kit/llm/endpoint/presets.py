@@ -15,7 +15,7 @@ class Schemas(Enum):
 
     RESPONSE_FORMAT = "response_format"
     PROMPT = "prompt"
-    """It ignores `response_format`: the schema stands in the prompt, and whoever asked checks the answer."""
+    """It ignores `response_format`: the schema stands in the prompt, and the caller checks the answer."""
 
 
 class TokenizerApi(Enum):

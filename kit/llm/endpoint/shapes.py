@@ -13,7 +13,7 @@ _BOUNDS = frozenset(
 
 def shape_of(schema: Any) -> Any:
     """The schema without what only bounds values: it makes grammars large and their servers slow, and some know only part of it.
-    Whoever makes the call checks the arguments anyway."""
+    The code that makes the call checks the arguments anyway."""
     if isinstance(schema, list | tuple):
         return [shape_of(each) for each in schema]
     if not isinstance(schema, Mapping):

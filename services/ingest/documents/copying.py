@@ -24,7 +24,7 @@ _MARK = 8
 """Characters of the original's id in front of a name that the collection has already."""
 _LONGEST_BATCH = 64
 _MOST_COPIES = 100
-"""Of one document: its record names them, and whoever may read the document may copy it."""
+"""Of one document: its record names them, and a caller who may read the document may copy it."""
 
 
 class Copying:

@@ -1,7 +1,7 @@
 """A document's life in one table: its states, the moves between them, who makes each move and what the move requires.
 
-Whoever changes the status of a record does it through a function of this module, and writes the result with compare-and-set on the
-version that it was made from: two who move the same record take turns, and the second one decides anew.
+Code that changes the status of a record does it through a function of this module, and writes the result with compare-and-set on
+the version that it was made from: two who move the same record take turns, and the second one decides anew.
 """
 
 from collections.abc import Mapping

@@ -53,7 +53,7 @@ class Ledger:
 
     @asynccontextmanager
     async def one_try(self, tracker: Tracker, job: IngestJob) -> AsyncIterator[Tries]:
-        """Runs the block as one try at the tracker's document; whoever runs it writes the yielded tries into the record first.
+        """Runs the block as one try at the tracker's document; the caller writes the yielded tries into the record first.
 
         Raises FailedTry for what the block raises, unless that is an answer (rejected, superseded) or a cancellation.
         """

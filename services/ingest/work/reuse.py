@@ -108,7 +108,7 @@ class ChangeEmbedder:
         try:
             return await self._patience.call("vectors", lambda: self._loaded(document.document_id, model, scratch))
         except GroundworkError as error:
-            # Sparing work is a convenience: whoever cannot say what it has gets everything anew.
+            # Sparing work is a convenience: a store that cannot say what it has gets everything anew.
             _log.warning("vectors_not_reused", document_id=document.document_id, error=error.message)
             return KnownVectors(scratch)
 

@@ -40,7 +40,7 @@ class _Part:
     token_count: int
     answer: "asyncio.Future[Embedded]"
     context: contextvars.Context
-    """Of whoever waits for it: its tenant, trace and document."""
+    """Tenant, trace and document of each caller that waits for it."""
     traceparent: str
 
 

@@ -43,7 +43,7 @@ def plan_changes(
 
 
 def fact_id_of(run_id: str, place: int) -> str:
-    """The same for the same statement of the same turn, whoever learns it."""
+    """The same for the same statement of the same turn, whichever process learns it."""
     return hashlib.sha256(f"{run_id}\0{place}".encode()).hexdigest()[:32]
 
 

@@ -1,8 +1,8 @@
 """Learns from turns.
 
 What a turn changes is decided once and recorded in its owner's profile, by compare-and-set. Then it is done, the turn is marked,
-and the record is removed. Whoever finds such a record finishes it first. So a kill between any two lines loses nothing and doubles
-nothing, and two turns of one person never change the facts at the same time.
+and the record is removed. A process that finds such a record finishes it first. So a kill between any two lines loses nothing and
+doubles nothing, and two turns of one person never change the facts at the same time.
 
 A fact that was forgotten leaves a mark under its id, and `FactStore.add` adds nothing there: what is finished late brings nothing
 back.

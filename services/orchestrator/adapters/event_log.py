@@ -24,8 +24,8 @@ from services.orchestrator.state import RUNS
 _NO_EVENT = (DecodeError, ValueError, OverflowError)
 _DAY_S = 86_400.0
 _SEAL = "Groundwork-Erased"
-"""Header of the one message that stays of an erased log. Its place in the stream fences off whoever still writes the run. Its
-value says what was deleted: the run, or something that it quotes."""
+"""Header of the one message that stays of an erased log. Its place in the stream fences off a process that still writes the run.
+Its value says what was deleted: the run, or something that it quotes."""
 _DELETED, _QUOTED = "deleted", "1"
 _DAMAGED = Degradation("log", "EVENT_DAMAGED", "this step's entry in the run's log is damaged and cannot be shown")
 

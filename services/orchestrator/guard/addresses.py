@@ -1,5 +1,5 @@
 """Addresses that a model writes. One that it was not shown and that could carry data away is taken out, an image becomes a link,
-and a tag that would fetch something becomes text: whoever renders the answer asks nobody for anything."""
+and a tag that would fetch something becomes text: a client that renders the answer fetches nothing."""
 
 import html
 import re

@@ -543,7 +543,7 @@ class InputRequest(Payload):
 
 
 Asked = Approval | InputRequest
-"""What a run asks a person, and what came of it: whoever is asked may append it while the run waits."""
+"""What a run asks a person, and what came of it. The person who is asked may append it while the run waits."""
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """The pen of a run: the one place where a run's events are numbered and written. An event is shown to a client only once the
-log has it, so that what was seen is never unsaid by whoever takes the run over (ADR 1). With each event goes what the next worker
-needs: which step it belongs to, what that step has taken, and how long was worked on the run."""
+log has it, so that the process that takes the run over never unsays what was seen (ADR 1). With each event goes what the next
+worker needs: which step it belongs to, what that step has taken, and how long was worked on the run."""
 
 import asyncio
 import time
@@ -82,7 +82,7 @@ class Journal:
         self._opened_at = clock()
         self._said_earlier = _said(earlier)
         self.degraded_parts = {part for event in earlier if (part := _degraded_part(event))}
-        """What the run had to do without so far, whoever worked on it."""
+        """What the run had to do without so far, in any process."""
         self._writing = asyncio.Lock()
         self._live: list[asyncio.Queue[RunEvent | None]] = []
         self._closed = False
@@ -165,7 +165,7 @@ class Journal:
                 self._publish(event)
 
     async def note_spent(self) -> None:
-        """Has the log know what models have cost since its last event: whoever goes on with the run reckons with it."""
+        """Has the log know what models have cost since its last event, for the process that continues the run."""
         for step, meter in self.meters.items():
             usage, known = meter.usage(), self.progress.spent.get(step, StepUsage(step))
             if usage is not None and usage.tokens > known.tokens:

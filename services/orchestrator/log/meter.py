@@ -21,8 +21,8 @@ class Meter:
         self._under_way: dict[object, StepUsage] = {}
 
     def reckon(self, use: object, usage: StepUsage) -> None:
-        """What a use of a model that goes on has come to by estimate: known to whoever continues the run, should this process be
-        killed."""
+        """What a use of a model that goes on has come to by estimate: known to the process that continues the run, should this one
+        be killed."""
         self._under_way[use] = usage
 
     def settle(self, use: object) -> None:

@@ -1,4 +1,4 @@
-"""What the user has been shown of the answer so far. Whoever writes the answer says what the whole should read by now; the
+"""What the user has been shown of the answer so far. The code that writes the answer says what the whole should read by now; the
 screen works out the piece that gets there from what is already in the log, so that a stream goes on smoothly through a
 take-over and is replaced where a fallback says something else."""
 

@@ -1,4 +1,4 @@
-"""How far a run has come: the fold of its log. Whoever continues the run starts from here."""
+"""How far a run has come: the fold of its log. The process that continues the run starts from here."""
 
 import hashlib
 from collections.abc import Iterable, Sequence

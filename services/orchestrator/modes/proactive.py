@@ -211,7 +211,7 @@ def _cannot_act(abilities: Sequence[str]) -> str:
     can = f" Without one I can {_listed(abilities)}." if abilities else ""
     return (
         "I cannot do that: to keep notes, send e-mail or act in other ways takes a language model that calls tools, and none "
-        "does here at the moment. Whoever runs Groundwork configures one with GROUNDWORK_LLM_BASE_URL, or starts it with "
+        "does here at the moment. An operator configures one with GROUNDWORK_LLM_BASE_URL, or starts it with "
         f"`make run LLM=local`.{can}"
     )
 

@@ -96,8 +96,8 @@ def _question(
 
 
 def shuffled(options: Sequence[str], seed: str) -> tuple[str, ...]:
-    """The options in an order that depends on the question alone: whoever goes on with a run shows the same. Numbers are not sorted
-    either, since the right one would be found in the middle."""
+    """The options in an order that depends on the question alone, so that a run that is continued shows the same. Numbers are not
+    sorted either, since the right one would be found in the middle."""
     order = sorted(options)
     random.Random(seed).shuffle(order)  # noqa: S311 - an order to show, no secret
     return tuple(order)

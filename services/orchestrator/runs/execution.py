@@ -149,7 +149,7 @@ class Execution:
         return await self._services.store.is_cancelled(self.record.key)
 
     async def _count_cost(self, status: RunStatus) -> None:
-        """Before the end is stored: after a crash in between whoever ends the run again counts it again, as the same."""
+        """Before the end is stored: after a crash in between the run is ended and counted again, as the same entry."""
         usage = self.journal.progress.usage
         if usage is not None:
             await self._services.tally.put(cost_of(self.record, usage))
@@ -187,7 +187,7 @@ class Execution:
         """How the run ends without being worked on any more, and what is still to be said of it."""
         if self._is_log_lost:
             return RunStatus.FAILED, LOG_LOST
-        if (error := self.journal.progress.error) is not None:  # whoever logged it got no further
+        if (error := self.journal.progress.error) is not None:  # the process that logged it got no further
             return RunStatus.TIMEOUT if error.reason == _OUT_OF_TIME.reason else RunStatus.FAILED, None
         return (RunStatus.CANCELLED, None) if self._cancel_requested else None
 

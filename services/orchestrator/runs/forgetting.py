@@ -2,7 +2,7 @@
 
 A run notes its sources before it writes their text, and then asks whether one of them is forgotten; forgetting marks the source
 and then lists the runs that noted it. So no order of the two leaves text behind. A run that is going on is given a moment, then
-cancelled, then cut off: its log is sealed, and whoever still writes it is refused by the store. One that waits for a person is
+cancelled, then cut off: its log is sealed, and the store refuses what is still written to it. One that waits for a person is
 cancelled at once, which wakes it. Every step may be repeated.
 
     of a document or a fact that is remembered of somebody

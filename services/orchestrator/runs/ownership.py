@@ -78,7 +78,7 @@ class Ownership:
             await asyncio.sleep(self._lease_s / 3)
 
     async def leave(self) -> None:
-        """Gives the lease up: whoever finds a run of ours takes it over at once."""
+        """Gives the lease up: another process that finds a run of this one takes it over at once."""
         await self._markers.leave(self.owner)
 
     async def is_alive(self, owner: str) -> bool:
@@ -174,11 +174,11 @@ class Ownership:
         self._held.pop(key, None)
 
     async def release(self, key: RunKey) -> None:
-        """Leaves a run to whoever takes it. Raises Unavailable."""
+        """Leaves a run to the next process that takes it. Raises Unavailable."""
         await self._give_up(key, None)
 
     async def park(self, key: RunKey, wait: Wait) -> None:
-        """Leaves a run to whoever resumes it, and to anybody once the wait is over. Raises Unavailable."""
+        """Leaves a run to the process that resumes it, and to any process once the wait is over. Raises Unavailable."""
         await self._give_up(key, wait)
 
     async def wake_by(self, key: RunKey, at: datetime) -> None:

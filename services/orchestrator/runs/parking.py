@@ -3,7 +3,7 @@ asks, its log ends with `parked`, its marker has no owner but says how long it w
 wait is over a sweeper does.
 
 A decision is an entry of the run's log. It may be written while the run is being parked, when resuming it would find that it still
-has an owner: so whoever parks a run looks, after the marker says so, whether the log has grown since.
+has an owner: so the process that parks a run looks, after the marker says so, whether the log has grown since.
 """
 
 from contextlib import suppress
@@ -43,8 +43,8 @@ class Parking:
             await self.unpark(record.key)
 
     async def unpark(self, key: RunKey) -> None:
-        """Leaves a parked run to whoever takes it: it waits for a worker from now on, and for nobody's decision. Does nothing when
-        it is not parked. Raises Unavailable."""
+        """Leaves a parked run to the next process that takes it: it waits for a worker from now on, and for nobody's decision. Does
+        nothing when it is not parked. Raises Unavailable."""
         if await self._ownership.adopt(key, resume=True) is None:
             return
         try:

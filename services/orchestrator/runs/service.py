@@ -198,7 +198,7 @@ class Runs:
         return await self._sweeper.parked(tenant_id)
 
     async def get(self, key: RunKey) -> RunRecord:
-        """For whoever may see it; see `visible`. Raises RunNotFound, RunDamaged."""
+        """For a caller who may see it; see `visible`. Raises RunNotFound, RunDamaged."""
         record = await self._store.get(key)
         if record is None:
             raise not_found(key.run_id)
@@ -287,7 +287,7 @@ class Runs:
             raise in_flight(record.key.run_id)
         try:
             await self._note_thread(record.dependent)
-            if model is not None:  # before the record: whoever finds the run finds its model
+            if model is not None:  # before the record, so that a process that finds the run finds its model
                 await self._brought.keep(record.key, model)
             await self._store.create(record)
             if record.created_at.timestamp() - record.key.started_at_s > _NEW_FOR_S:

@@ -1,4 +1,4 @@
-"""A run is a fold over its log. `Run` is all that a mode sees of durability: what it does under a key is done once, whoever
+"""A run is a fold over its log. `Run` is all that a mode sees of durability: what it does under a key is done once, in whichever
 works on the run; what it does outside of one is done again by the next worker. Keys are structural ("plan", "round2/search1"), so
 the same program comes to the same keys again."""
 

@@ -11,7 +11,7 @@ from services.orchestrator.toolloop.task import Note
 
 
 class EvidenceBook:
-    """Numbers passages. Whoever continues the run fills it anew from the recorded outcomes, and comes to the same numbers."""
+    """Numbers passages. The process that continues a run fills it anew from the recorded outcomes, with the same numbers."""
 
     def __init__(self, earlier: Sequence[Evidence] = ()) -> None:
         self._by_chunk: dict[str, Evidence] = {}

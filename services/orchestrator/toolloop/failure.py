@@ -1,4 +1,4 @@
-"""How a model failed in the loop, as it is recorded: whoever continues the run does not ask that model again."""
+"""How a model failed in the loop, as it is recorded, so that the process that continues the run does not ask that model again."""
 
 from dataclasses import dataclass
 

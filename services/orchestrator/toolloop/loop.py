@@ -1,6 +1,6 @@
 """The tool-calling loop: the model is asked, the planner decides about the calls that it requests, they are made and their results
 shown to it, until it answers or a budget is spent. What a completion said and what was decided about it are one step of the log,
-and each call is another: whoever continues the run asks no model and no tool twice."""
+and each call is another, so that a run that is continued asks no model and no tool twice."""
 
 import time
 from collections.abc import Callable

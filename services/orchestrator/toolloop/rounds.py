@@ -62,7 +62,7 @@ class Round:
 
 
 class Rounds:
-    """The state of a run of the loop. It is built up anew from the log by whoever continues the run."""
+    """The state of a run of the loop. The process that continues the run builds it anew from the log."""
 
     def __init__(
         self,

@@ -89,7 +89,7 @@ def _of_e5(weights: bytes, window_tokens: int) -> "tuple[SentencePieceTokenizer,
 
 def _come_second() -> None:
     """Lowers the priority of this thread and of those that it starts, where threads have one: the runtime's, which keep all cores
-    busy for minutes when many documents come. Whoever answers a request, in this process or another, comes first."""
+    busy for minutes when many documents come. Work for a request, in this process or another, comes first."""
     if sys.platform == "linux":
         thread = threading.get_native_id()
         os.setpriority(os.PRIO_PROCESS, thread, os.getpriority(os.PRIO_PROCESS, thread) + _NICENESS)

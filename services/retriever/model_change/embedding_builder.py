@@ -1,8 +1,8 @@
 """Brings every document of a collection into the spaces that the collection's record wants, and out of those that it does not want
 any more: this builds a shadow index, keeps both up to date until one is dropped, and removes what was dropped.
 
-What is done of a document stands in its pointer, so whoever goes on after a kill, here or in another process, goes on with what is
-missing. A document that comes, is replaced or is deleted meanwhile needs no care of its own: it lacks a space, or is not there.
+What is done of a document stands in its pointer, so the process that goes on after a kill, this one or another, goes on with what
+is missing. A document that comes, is replaced or is deleted meanwhile needs no care of its own: it lacks a space, or is not there.
 """
 
 import asyncio

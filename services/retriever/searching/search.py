@@ -109,7 +109,7 @@ class Searcher:
         return await self._answer(request, self._models.chosen(request.scope.tenant_id, readable), total)
 
     async def trial(self, request: SearchRequest, chosen: Mapping[str, str]) -> SearchResult:
-        """What a search would answer whoever asks, if the collections had these models. Nothing is remembered. Raises what `search`
+        """What a search would answer if the collections had these models. Nothing is remembered. Raises what `search`
         raises."""
         check_search(request)
         self._revisions.require_fresh()

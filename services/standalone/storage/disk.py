@@ -18,7 +18,7 @@ _PROBE_FILE = ".room"
 
 
 class Disk:
-    """Whoever fails to write reports it here; whoever has to do something once writing works again is told."""
+    """Code that fails to write reports it here; code that must act once writing works again is called."""
 
     def __init__(self, folder: Path, say: Callable[[str], None], *, interval_s: float = RECHECK_INTERVAL_S) -> None:
         self._folder = folder

@@ -1,7 +1,7 @@
 """``groundwork restart``: every process of the running system anew, one after the other, while it works.
 
-A process that serves and is told to end (SIGTERM) is started again by its supervisor at once, whoever told it. This command tells
-one after the other, and watches the state file for what comes of it.
+A process that serves and is told to end (SIGTERM) is started again by its supervisor at once, wherever the signal came from. This
+command tells one after the other, and watches the state file for what comes of it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The ingest service, asked in the name of whoever called the tool."""
+"""The ingest service, asked in the name of the tool's caller."""
 
 import asyncio
 import hashlib

@@ -1,4 +1,4 @@
-"""The memory service, asked in the name of whoever called the tool."""
+"""The memory service, asked in the name of the tool's caller."""
 
 from collections.abc import Sequence
 from datetime import UTC

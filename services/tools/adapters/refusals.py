@@ -21,7 +21,7 @@ from kit.errors import (
 from services.tools.errors import ToolError
 
 _SAYS_IT_WELL = (InvalidArgument, NotFound, AlreadyExists, Aborted, FailedPrecondition, DataLoss, ResourceExhausted)
-"""Errors whose messages are written for whoever asked."""
+"""Errors whose messages are written for the caller."""
 _AWAY = (Unavailable, DeadlineExceeded, Cancelled)  # Cancelled is what a stopping server says
 
 

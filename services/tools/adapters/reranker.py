@@ -1,4 +1,4 @@
-"""The reranker service, asked in the name of whoever called the tool."""
+"""The reranker service, asked in the name of the tool's caller."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""The retriever service, asked in the name of whoever called the tool."""
+"""The retriever service, asked in the name of the tool's caller."""
 
 from collections.abc import Sequence
 

@@ -5,9 +5,9 @@
     idempotent   noted                  the outcome that was noted       made again
     once         noted, or not made     the outcome that was noted       in doubt: never made again
 
-While a call is being made, whoever asks again waits for it. A call with an effect goes on to its end when its caller hangs up: half
-an e-mail is worse than one that nobody waits for. When a run is deleted, what came of its calls is erased, and calls of it that
-still arrive are refused.
+While a call is being made, a caller that asks again waits for it. A call with an effect goes on to its end when its caller hangs
+up: half an e-mail is worse than one that nobody waits for. When a run is deleted, what came of its calls is erased, and calls of it
+that still arrive are refused.
 """
 
 import asyncio
@@ -118,7 +118,7 @@ class Calls:
         return there
 
     async def _end(self, call: Call, ended: NotedCall) -> None:
-        """Notes the outcome. If that fails, whoever asks again is told that it is in doubt, which is true by then."""
+        """Notes the outcome. If that fails, a caller that asks again gets CallInDoubt, which is true by then."""
         for tries_left in reversed(range(_END_TRIES)):
             try:
                 await self._store.end(call.tenant_id, call.call_id, ended)

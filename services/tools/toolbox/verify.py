@@ -24,7 +24,7 @@ _LIKELY = 0.5
 _SHORT_CLAIM_WORDS = 3
 """A claim of so few words means little without its question."""
 _CLAIMS_MAX = 8
-"""Sentences of one claim that are judged. Whoever verifies a page verifies it in pieces."""
+"""Sentences of one claim that are judged. A page is verified in pieces."""
 
 SCHEMA = {
     "type": "function",

@@ -19,7 +19,7 @@ from kit.network.hosts import is_loopback_name
 SETTING = "GROUNDWORK_OIDC_ISSUERS_FILE"
 Scope = Literal["query", "ingest", "admin", "operator"]
 Algorithm = Literal["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"]
-"""Those with a public key. A secret that both sides know (HS256) would let whoever verifies a token make one."""
+"""Those with a public key. A secret that both sides know (HS256) would let anyone who verifies a token make one."""
 
 
 def _address(value: str) -> str:

@@ -117,5 +117,5 @@ def decode(data: bytes) -> Session:
 
 
 def session_id_of(secret: str) -> str:
-    """The store, and whoever reads a backup of it, learns no secret."""
+    """The store and its backups hold no secret."""
     return hashlib.sha256(secret.encode()).hexdigest()

@@ -2,8 +2,8 @@
 child. A fresh interpreter would take half a second for what a copy has at once; so each tenant can have a child of its own.
 
 It speaks with its worker over a socket. A request comes with three file descriptors: `requests` and `answers` are the child's,
-`life` is kept here: whoever closes or shuts its other end wants the child dead, and reads there how it ended. So no process id
-leaves this process, and none can be mistaken for a later one."""
+`life` is kept here: a parent that closes or shuts its other end wants the child dead, and reads there how it ended. So no process
+id leaves this process, and none can be mistaken for a later one."""
 
 import contextlib
 import gc

@@ -1,4 +1,4 @@
-"""Who may parse. A file that takes long must not keep the others waiting, whoever sent it and however large they are: a scanned
+"""Who may parse. A file that takes long must not keep the others waiting, of any tenant and any size: a scanned
 book takes an hour, and a page made to be slow takes all the time it is given.
 
 There are places to stay in, and one more for first turns. It opens when all others are held by files that take long: large ones,

@@ -36,7 +36,8 @@ def earlier_names(options: ElasticsearchOptions) -> list[str]:
 
 
 def index_template(options: ElasticsearchOptions) -> dict[str, Any]:
-    """Arguments of `indices.put_index_template`: an index of that name is never made with guessed mappings, whoever makes it."""
+    """Arguments of `indices.put_index_template`: an index of that name is never made with guessed mappings, whichever process makes
+    it."""
     return {
         "name": options.index,
         "index_patterns": [index_name(options)],
