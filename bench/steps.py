@@ -16,7 +16,7 @@ from services.orchestrator.adapters.event_log import JetStreamEventLog
 from services.orchestrator.log.events import Plan, RunMode, RunStarted
 from services.orchestrator.log.journal import Journal
 from services.orchestrator.models import RunKey
-from services.orchestrator.steps.run import Run, just
+from services.orchestrator.steps.run import Run, resolved
 
 _REFERENCE = b"x" * 110
 """As many bytes as the event of such a step has."""
@@ -60,7 +60,7 @@ async def _measure(configuration: str) -> tuple[list[float], list[float]]:
         run = await _begun(log, "a" * 32)
         steps, publishes = [], []
         for number in range(WARM_UP_STEPS + STEPS):
-            step = partial(just, Plan("hybrid", (f"query {number}",)))
+            step = partial(resolved, Plan("hybrid", (f"query {number}",)))
             steps.append(await _timed(partial(run.once, f"step{number}", step, Plan)))
             publishes.append(await _timed(partial(nats.js.publish, "runs.bench.reference", _REFERENCE)))
     return steps[WARM_UP_STEPS:], publishes[WARM_UP_STEPS:]

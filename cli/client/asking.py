@@ -21,7 +21,7 @@ CANCEL_TIMEOUT_S = 5.0
 PASSING_STATUSES = frozenset({429, 502, 503, 504})
 
 
-class Asked(Protocol):
+class RunStart(Protocol):
     """Something that begins a run."""
 
     def start(self) -> tuple[str, Json]:
@@ -96,7 +96,7 @@ class Position:
 
 async def ask(
     gateway: Gateway,
-    asked: Asked | None,
+    asked: RunStart | None,
     position: Position | None = None,
     until: Callable[[Event], bool] = lambda _: False,
 ) -> AsyncIterator[Event]:
@@ -115,7 +115,7 @@ async def ask(
         raise
 
 
-async def _follow(gateway: Gateway, asked: Asked | None, position: Position) -> AsyncIterator[Event]:
+async def _follow(gateway: Gateway, asked: RunStart | None, position: Position) -> AsyncIterator[Event]:
     position.heard_at = asyncio.get_running_loop().time()
     method, path, body, params = _begin(asked) if asked else _read_on(position)
     while True:
@@ -139,7 +139,7 @@ async def _follow(gateway: Gateway, asked: Asked | None, position: Position) -> 
         method, path, body, params = _read_on(position)
 
 
-def _begin(asked: Asked) -> tuple[str, str, Json | None, Json]:
+def _begin(asked: RunStart) -> tuple[str, str, Json | None, Json]:
     path, body = asked.start()
     return "POST", path, body, {}
 

@@ -38,7 +38,7 @@ async def run_job(
     api: Api,
     release: Release,
     cron_job: Json,
-    told: Callable[[str], None],
+    report: Callable[[str], None],
     *,
     more_arguments: Sequence[str] = (),
     environment: Mapping[str, str] | None = None,
@@ -46,13 +46,13 @@ async def run_job(
     """Makes a job of it, tells its log line by line, and returns when it has succeeded. Raises JobFailed."""
     job = await api.create(release.path("batch/v1/jobs"), _job_of(cron_job, more_arguments, environment or {}))
     name = name_of(job)
-    told(f"Job {name} is made.")
+    report(f"Job {name} is made.")
     path, following = f"{release.path('batch/v1/jobs')}/{name}", Following()
     while not (end := _end(job)):
-        await _tell_pods(api, release, name, following, told)
+        await _tell_pods(api, release, name, following, report)
         await asyncio.sleep(_AGAIN_AFTER_S)
         job = await api.get(path)
-    await _tell_pods(api, release, name, following, told)
+    await _tell_pods(api, release, name, following, report)
     if end["type"] != "Complete":
         why = end.get("message") or end.get("reason") or "no reason given"
         raise JobFailed(f"Job {name} failed ({why}); its log is above.")
@@ -90,7 +90,7 @@ def _end(job: Json) -> Json:
     return {}
 
 
-async def _tell_pods(api: Api, release: Release, job: str, following: Following, told: Callable[[str], None]) -> None:
+async def _tell_pods(api: Api, release: Release, job: str, following: Following, report: Callable[[str], None]) -> None:
     """The logs of pods that began since, each to its end; or what keeps one from beginning."""
     pods = await api.list(release.path("v1/pods"), labelSelector=f"batch.kubernetes.io/job-name={job}")
     for thing in sorted(pods, key=lambda each: str(each["metadata"].get("creationTimestamp"))):
@@ -99,7 +99,7 @@ async def _tell_pods(api: Api, release: Release, job: str, following: Following,
             continue
         if pod.phase in _BEGUN:
             following.seen.add(pod.name)
-            await _tell_log(api, release, pod.name, told)
+            await _tell_log(api, release, pod.name, report)
             continue
         waiting = pod.unschedulable or next(
             (f"{each.waiting}: {each.message}" for each in pod.containers if each.waiting not in _WAITS_WITHOUT_CAUSE),
@@ -107,15 +107,15 @@ async def _tell_pods(api: Api, release: Release, job: str, following: Following,
         )
         if waiting and waiting != following.waiting:
             following.waiting = waiting
-            told(f"Pod {pod.name} waits: {waiting}")
+            report(f"Pod {pod.name} waits: {waiting}")
 
 
-async def _tell_log(api: Api, release: Release, pod: str, told: Callable[[str], None]) -> None:
+async def _tell_log(api: Api, release: Release, pod: str, report: Callable[[str], None]) -> None:
     try:
         async with aclosing(api.lines(f"{release.path('v1/pods')}/{pod}/log", follow="true")) as lines:
             async for line in lines:
-                told(harmless(line.decode(errors="replace")))
+                report(harmless(line.decode(errors="replace")))
     except NotFound:
         return  # removed meanwhile
     except CliError as error:
-        told(f"The log of pod {pod} broke off: {error}")
+        report(f"The log of pod {pod} broke off: {error}")

@@ -38,10 +38,10 @@ def model(
     async def command(api: Api, found: Release) -> int:
         from cli.cluster.model_swap import ModelSwap  # noqa: PLC0415 - needed here only, and clients should start fast
 
-        def told(step: str) -> None:
+        def report(step: str) -> None:
             output.err.print(step, markup=False)
 
-        swap = ModelSwap(api, found, told, timeout_s=seconds(timeout))
+        swap = ModelSwap(api, found, report, timeout_s=seconds(timeout))
         serving = await swap.run(in_words(name, "model").strip())
         if as_json:
             output.json({"model": serving.model, "asked_as": serving.asked, "value": f"vllm.model={serving.model}"})

@@ -21,7 +21,7 @@ _COMPLETION_TIMEOUT_S = 120.0
 _KINDS = ("apps/v1/deployments", "apps/v1/statefulsets")
 _OK = 200
 
-Told = Callable[[str], None]
+Report = Callable[[str], None]
 
 
 class NotExchanged(ClusterError):
@@ -41,12 +41,12 @@ class _Place:
 
 
 class ModelSwap:
-    """One exchange. `told` hears of each step."""
+    """One exchange. `report` hears of each step."""
 
-    def __init__(self, api: Api, release: Release, told: Told, *, timeout_s: float) -> None:
+    def __init__(self, api: Api, release: Release, report: Report, *, timeout_s: float) -> None:
         self._api = api
         self._release = release
-        self._told = told
+        self._report = report
         self._timeout_s = timeout_s
 
     async def run(self, model: str) -> Serving:
@@ -57,9 +57,9 @@ class ModelSwap:
         if before.model == model:
             raise UsageError(f"vLLM serves {model} already.")
         wanted = before.exchanged(model)
-        self._told(f"{before.model} gives way to {model}, which is asked for as {wanted.asked}.")
+        self._report(f"{before.model} gives way to {model}, which is asked for as {wanted.asked}.")
         if not served_model.has_surge(vllm.workload):
-            self._told("The old pod ends before the new one begins: answers quote the documents until it is ready.")
+            self._report("The old pod ends before the new one begins: answers quote the documents until it is ready.")
         try:
             await self._serve(vllm, served_model.arguments_for(arguments, wanted), wanted)
         except CliError as error:
@@ -89,11 +89,11 @@ class ModelSwap:
             raise PortUnreachable(
                 f"Pod {pod} is ready and completes nothing: HTTP {answer.status}, {answer.text[:200]}"
             )
-        self._told(f"{pod} completes.")
+        self._report(f"{pod} completes.")
 
     async def _go_back(self, vllm: _Place, arguments: list[str], before: Serving, error: CliError) -> None:
         """Raises NotExchanged."""
-        self._told(f"It failed: {error} Going back to {before.model}.")
+        self._report(f"It failed: {error} Going back to {before.model}.")
         failed = await self._uids()
         await self._patch(vllm, served_model.arguments_patch(vllm.workload, arguments))
         try:
@@ -137,11 +137,11 @@ class ModelSwap:
     async def _wait(self, place: _Place, component: str, known: frozenset[str] = frozenset()) -> None:
         """`known`: pods that were there before, of which nothing is expected."""
 
-        def told(now: str) -> None:
-            self._told(f"{component}: {now}")
+        def report(now: str) -> None:
+            self._report(f"{component}: {now}")
 
         await wait_until_ready(
-            self._api, self._release, place.kind, place.name, self._timeout_s, told, gives_up=True, known=known
+            self._api, self._release, place.kind, place.name, self._timeout_s, report, gives_up=True, known=known
         )
 
     async def _uids(self) -> frozenset[str]:

@@ -30,10 +30,10 @@ def reload(
 class Reloader:
     """Compares files with what they were, for ever."""
 
-    def __init__(self, files: Sequence[Path], pid_file: Path, told: Callable[[str], None]) -> None:
+    def __init__(self, files: Sequence[Path], pid_file: Path, report: Callable[[str], None]) -> None:
         self._files = files
         self._pid_file = pid_file
-        self._told = told
+        self._report = report
         self._seen: _Stamps | None = None
         """None before the first look: the server may have read them before they changed."""
 
@@ -51,10 +51,10 @@ class Reloader:
         try:
             os.kill(int(self._pid_file.read_text("ascii")), signal.SIGHUP)
         except (OSError, ValueError) as error:
-            self._told(f"The server could not be told to read its files again: {error}.")
+            self._report(f"The server could not be told to read its files again: {error}.")
             return
         self._seen = now
-        self._told("The server was told to read its files again.")
+        self._report("The server was told to read its files again.")
 
 
 def _stamps(files: Sequence[Path]) -> _Stamps:

@@ -34,12 +34,12 @@ async def wait_until_ready(
     kind: str,
     name: str,
     timeout_s: float,
-    told: Callable[[str], None] = lambda _: None,
+    report: Callable[[str], None] = lambda _: None,
     *,
     gives_up: bool = False,
     known: frozenset[str] = frozenset(),
 ) -> None:
-    """Returns once all its pods are new and ready, and the former ones are gone. `told` hears how many are, whenever that changes.
+    """Returns once all its pods are new and ready, and the former ones are gone. `report` hears how many, at each change.
 
     Raises NotReadyInTime with what is wrong, and with `gives_up` GaveUp as soon as a pod has ended several times that is not among
     those `known` before (uids).
@@ -47,7 +47,7 @@ async def wait_until_ready(
     try:
         async with asyncio.timeout(timeout_s):
             await _first_of(
-                _watch(api, release, kind, name, told),
+                _watch(api, release, kind, name, report),
                 *([_until_hopeless(api, release, name, known)] if gives_up else []),
             )
     except TimeoutError as error:
@@ -81,7 +81,7 @@ def _is_hopeless(pod: Pod) -> bool:
     return any(each.waiting == "CrashLoopBackOff" and each.restarts >= _RESTARTS_MAX for each in pod.containers)
 
 
-async def _watch(api: Api, release: Release, kind: str, name: str, told: Callable[[str], None]) -> None:
+async def _watch(api: Api, release: Release, kind: str, name: str, report: Callable[[str], None]) -> None:
     last = ""
     while True:
         watching = api.watch(release.path(kind), fieldSelector=f"metadata.name={name}")
@@ -92,7 +92,7 @@ async def _watch(api: Api, release: Release, kind: str, name: str, told: Callabl
                 now = progress(event["object"])
                 if now != last:
                     last = now
-                    told(now)
+                    report(now)
                 if is_settled(event["object"]):
                     return
         await asyncio.sleep(_AGAIN_AFTER_S)  # the server ends watches now and then

@@ -6,7 +6,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 
-from cli.client.asking import Asked, Position, ask
+from cli.client.asking import Position, RunStart, ask
 from cli.client.gateway import Gateway
 from cli.client.sse import Event
 from cli.display.output import Output
@@ -37,7 +37,7 @@ class RunView:
         return _EXIT_CODES.get(self.run.status, 1)
 
     async def follow(
-        self, gateway: Gateway, asked: Asked | None = None, until: Callable[[Event], bool] = lambda _: False
+        self, gateway: Gateway, asked: RunStart | None = None, until: Callable[[Event], bool] = lambda _: False
     ) -> None:
         """Shows the run to its end, or to an event that `until` is true of. Without something `asked` it reads on."""
         async for event in ask(gateway, asked, self.position, until):

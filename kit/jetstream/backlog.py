@@ -24,17 +24,17 @@ class BacklogGauges:
     def __init__(
         self,
         name: str,
-        told_by: str,
+        reported_by: str,
         registry: CollectorRegistry = REGISTRY,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._now = now
         self._depth = Gauge(
-            f"{name}_depth", f"Jobs in the queue, those in hand included; {told_by}.", registry=registry
+            f"{name}_depth", f"Jobs in the queue, those in hand included; {reported_by}.", registry=registry
         )
         self._oldest = Gauge(
             f"{name}_oldest_seconds",
-            f"Age of the oldest job in the queue, in hand or not; {told_by}.",
+            f"Age of the oldest job in the queue, in hand or not; {reported_by}.",
             registry=registry,
         )
 

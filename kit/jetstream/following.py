@@ -14,7 +14,7 @@ from nats.js.errors import NotFoundError
 from kit.errors import Unavailable
 from kit.jetstream.connection import Nats
 from kit.jetstream.failures import cancellation_kept, translated_errors
-from kit.process.waiting import Sparing
+from kit.process.waiting import FailureLogLimit
 
 _log = structlog.get_logger()
 _RECHECK_AFTER_S = 1.0
@@ -79,7 +79,7 @@ class _Reader:
         self._subscription: Subscription | None = None
         self._connection = 0
         self._silences = 0
-        self._complaints = Sparing()
+        self._complaints = FailureLogLimit()
 
     async def begin(self, timeout_s: float) -> None:
         """Subscribes within that time. Raises TimeoutError, and as `subscribe`."""

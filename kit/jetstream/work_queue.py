@@ -29,7 +29,7 @@ from kit.jetstream.opening import patient
 from kit.jetstream.tenant_consumers import TenantConsumers
 from kit.jetstream.turns import Turns
 from kit.observability.telemetry import TRACEPARENT, Attributes, continued_span, current_traceparent
-from kit.process.waiting import Sparing
+from kit.process.waiting import FailureLogLimit
 from kit.state import Queue
 
 _log = structlog.get_logger()
@@ -93,7 +93,7 @@ class WorkQueue:
         await queue._ensure()
         return queue
 
-    async def tell_backlog(self, gauges: BacklogGauges) -> None:
+    async def report_backlog(self, gauges: BacklogGauges) -> None:
         """Keeps the gauges until cancelled."""
         while True:
             try:
@@ -281,7 +281,7 @@ class _Puller:
         self._turns = Turns(concurrency, self._clock)
         self._changed = asyncio.Event()
         self._look_at = 0.0
-        self._complaints = Sparing()
+        self._complaints = FailureLogLimit()
 
     @contextlib.asynccontextmanager
     async def listening(self) -> AsyncIterator[None]:

@@ -103,7 +103,7 @@ def as_text(messages: Sequence[ChatMessage]) -> list[ChatMessage]:
     names = {call.call_id: call.name for message in messages for call in message.tool_calls}
     told: list[ChatMessage] = []
     for message in messages:
-        each = _told(message, names)
+        each = _as_text(message, names)
         if told and told[-1].role == each.role:
             told[-1] = replace(told[-1], content=f"{told[-1].content}\n\n{each.content}")
         else:
@@ -111,7 +111,7 @@ def as_text(messages: Sequence[ChatMessage]) -> list[ChatMessage]:
     return told
 
 
-def _told(message: ChatMessage, names: dict[str, str]) -> ChatMessage:
+def _as_text(message: ChatMessage, names: dict[str, str]) -> ChatMessage:
     if message.role == "tool":
         return ChatMessage("user", f"Result of {names.get(message.tool_call_id, 'the tool')}:\n{message.content}")
     calls = [f"I use {call.name} with {call.arguments}" for call in message.tool_calls]

@@ -201,7 +201,7 @@ class Service:
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: Any) -> bool:
-        ends_early = kind is asyncio.CancelledError and self._was_told_to_stop_opening()
+        ends_early = kind is asyncio.CancelledError and self._was_stopped_while_opening()
         for task in self._tasks:
             task.cancel()
         reason = (None, None, None) if ends_early else (kind, error, traceback)
@@ -213,7 +213,7 @@ class Service:
             await self.stack.aclose()
         return ends_early
 
-    def _was_told_to_stop_opening(self) -> bool:
+    def _was_stopped_while_opening(self) -> bool:
         """Whether the cancellation that ends the block is ours; it is then taken back."""
         if self._opening is None or not self.stopping.is_set():
             return False

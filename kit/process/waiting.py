@@ -104,24 +104,24 @@ class Waiting:
             _log.info("waiting_over", dependency=name, waited_s=round(self._clock() - wait.since_s))
 
 
-class Sparing:
-    """For the log of a loop that fails again and again while something is away: lets it be told at once, then every half minute."""
+class FailureLogLimit:
+    """Limits the log of a loop that fails while something is away: the first failure is logged, then one every half minute."""
 
     def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._told_at_s: float | None = None
+        self._logged_at_s: float | None = None
 
     def is_due(self) -> bool:
-        """After a failure: whether to tell it."""
+        """Whether this failure is to be logged."""
         now = self._clock()
-        if self._told_at_s is not None and now - self._told_at_s < _REMIND_EVERY_S:
+        if self._logged_at_s is not None and now - self._logged_at_s < _REMIND_EVERY_S:
             return False
-        self._told_at_s = now
+        self._logged_at_s = now
         return True
 
     def is_over(self) -> bool:
         """After a success: whether failures were told, so that this is news."""
-        told, self._told_at_s = self._told_at_s is not None, None
+        told, self._logged_at_s = self._logged_at_s is not None, None
         return told
 
 

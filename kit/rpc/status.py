@@ -118,7 +118,7 @@ async def answer_of(call: Any) -> Any:
     ended_with: list[grpc.aio.AioRpcError] = []
 
     def hear(ended: Any) -> None:
-        told = _told(ended)
+        told = _read_status(ended)
         if told.details() != _FAILED_WRITE:
             ended_with.append(told)
 
@@ -129,7 +129,7 @@ async def answer_of(call: Any) -> Any:
         raise (ended_with[-1] if ended_with else error) from error
 
 
-def _told(ended: Any) -> grpc.aio.AioRpcError:
+def _read_status(ended: Any) -> grpc.aio.AioRpcError:
     """The status of a call that has ended, as it is now: its coroutines do not wait any more."""
 
     async def read() -> grpc.aio.AioRpcError:

@@ -11,7 +11,7 @@ import structlog
 
 from kit.errors import GroundworkError, Unavailable
 from kit.jetstream import Entry, KeyValue
-from kit.process.waiting import Sparing
+from kit.process.waiting import FailureLogLimit
 
 _log = structlog.get_logger()
 _CHECKS_PER_BOUND = 6
@@ -84,7 +84,7 @@ class FollowedBucket(Generic[ValueT]):
             self._records[key] = self._decode(entry)
 
     async def _follow(self) -> None:
-        complaints = Sparing()
+        complaints = FailureLogLimit()
         while True:
             try:
                 async with asyncio.timeout(_RESYNC_S):

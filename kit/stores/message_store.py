@@ -14,7 +14,7 @@ from kit.jetstream import Nats, connect
 from kit.observability.ops import Trouble
 from kit.process.service import Service
 from kit.process.settings import MessageStoreSettings
-from kit.process.waiting import Sparing, Waiting
+from kit.process.waiting import FailureLogLimit, Waiting
 
 _log = structlog.get_logger()
 _INTERVAL_S = 2.0
@@ -99,7 +99,7 @@ class StoreWatch:
 async def lasting(name: str, loop: Callable[[], Coroutine[Any, Any, None]]) -> None:
     """Runs a background loop until cancelled, and begins it anew when it ends because the message store is away: a service does not
     end for that. Any other error is raised. Logged every half minute at most."""
-    complaints = Sparing()
+    complaints = FailureLogLimit()
     while True:
         try:
             return await loop()

@@ -59,8 +59,8 @@ from services.gateway.schemas.chat import ToolChatResponse
 from services.gateway.schemas.events import EVENT_MODELS
 from services.gateway.schemas.problem import Problem
 from services.gateway.schemas.runs import QaResponse
+from services.gateway.serving.connection_table import stream_limit
 from services.gateway.serving.guard import Guard
-from services.gateway.serving.lobby import stream_limit
 from services.gateway.streams.shares import StreamShares
 from services.gateway.voice.languages import SpokenLanguages
 

@@ -14,7 +14,7 @@ from services.gateway.access.keys import Keys
 from services.gateway.api import create_api
 from services.gateway.backends import open_backends
 from services.gateway.errors import AuthenticationRequired
-from services.gateway.serving.lobby import connection_limits
+from services.gateway.serving.connection_table import connection_limits
 from services.gateway.serving.server import HttpServer, bind, inherited
 from services.gateway.settings import GatewaySettings
 

@@ -71,12 +71,12 @@ class ScratchFile:
             self._file.close()
 
     def _write(self, offset: int, data: bytes) -> None:
-        with _full_disk_told("what was read of a document"):
+        with _translate_full_disk("what was read of a document"):
             self._file.seek(offset)
             self._file.write(data)
 
     def _read(self, offset: int, size_bytes: int) -> bytes:
-        with _full_disk_told("what was read of a document"):  # a read writes first what is still buffered
+        with _translate_full_disk("what was read of a document"):  # a read writes first what is still buffered
             self._file.seek(offset)
             return self._file.read(size_bytes)
 
@@ -207,13 +207,13 @@ async def off_loop_if_large(size_bytes: int, call: Callable[..., ResultT], *argu
 
 
 def _append(file: IO[bytes], digest: "hashlib._Hash", piece: bytes) -> None:
-    with _full_disk_told("the upload"):
+    with _translate_full_disk("the upload"):
         file.write(piece)
     digest.update(piece)
 
 
 @contextmanager
-def _full_disk_told(what: str) -> Iterator[None]:
+def _translate_full_disk(what: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:

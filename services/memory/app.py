@@ -47,7 +47,7 @@ async def run(settings: MemorySettings) -> None:
                 lambda: deletions.queue_of_threads.consume(handler.handle, concurrency=_DELETIONS_AT_ONCE),
             )
         )
-        service.spawn(lasting("backlog", lambda: deletions.queue_of_threads.tell_backlog(metrics.QUEUE)))
+        service.spawn(lasting("backlog", lambda: deletions.queue_of_threads.report_backlog(metrics.QUEUE)))
         service.add_servicer(
             memory_pb2_grpc.add_MemoryServiceServicer_to_server,
             MemoryServicer(

@@ -109,7 +109,7 @@ async def run(settings: OrchestratorSettings) -> None:
         forgetting = Forgetting(state.store, state.log, state.sources, memory, credentials, tools, now=_now)
         service.stack.push_async_callback(runs.close)
         service.spawn(lasting("forgetting", lambda: _forget(state, forgetting)))
-        service.spawn(lasting("backlog", lambda: state.forget_queue.queue.tell_backlog(FORGET_QUEUE)))
+        service.spawn(lasting("backlog", lambda: state.forget_queue.queue.report_backlog(FORGET_QUEUE)))
         service.spawn(lasting("learning", lambda: turns.queue.consume(learning.handle, concurrency=_LEARN_AT_ONCE)))
         service.spawn(lasting("tail of the log", state.log.work))
         service.spawn(lasting("runs", runs.work))

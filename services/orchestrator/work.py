@@ -24,7 +24,7 @@ from services.orchestrator.modes.threads import forgotten_documents
 from services.orchestrator.naming import described, may_name, most_found, named_in
 from services.orchestrator.ports import Library, RunSources, Searcher, SentenceScorer
 from services.orchestrator.prompts import rules
-from services.orchestrator.steps.run import Run, just
+from services.orchestrator.steps.run import Run, resolved
 from services.orchestrator.verification.checks import Checks
 from services.orchestrator.without_model.followups import search_queries, stand_alone
 
@@ -62,7 +62,7 @@ class _Listed:
 
 
 @dataclass(frozen=True)
-class _Meant:
+class _ResolvedDocuments:
     """The documents of many that the message names."""
 
     documents: Sequence[ReadableDocument]
@@ -118,7 +118,7 @@ class Work:
         """The passages for these searches, for the message where there are none; found once. Raises Unavailable."""
         searching = searching or self.agent.searching
         asked = list(queries) or search_queries(self.message, self.history)
-        plan = await self.run.once(f"{key}/plan", partial(just, Plan(searching.strategy or "hybrid", asked)), Plan)
+        plan = await self.run.once(f"{key}/plan", partial(resolved, Plan(searching.strategy or "hybrid", asked)), Plan)
         return await self.run.once(key, partial(self._found, plan.queries, searching), Retrieval)
 
     async def _found(self, queries: Sequence[str], searching: Searching) -> Retrieval:
@@ -155,26 +155,29 @@ class Work:
         named, about = named_in(self.message, shown.documents), described(self.message)
         if request.document_ids or len(shown.documents) < 2 or not (named or about):
             return shown.documents
-        meant = await self.run.once(
-            "meant", partial(self._meant, shown.documents, named, about), _Meant, show=_Meant.event
+        chosen = await self.run.once(
+            "meant",
+            partial(self._resolve_documents, shown.documents, named, about),
+            _ResolvedDocuments,
+            show=_ResolvedDocuments.event,
         )
-        return meant.documents or shown.documents
+        return chosen.documents or shown.documents
 
     async def _named(self) -> Sequence[ReadableDocument]:
         """The documents whose names stand in the message."""
         documents = await self.hands.library.documents(self.record.request.collection_ids, (), MOST_DOCUMENTS)
         return named_in(self.message, documents)
 
-    async def _meant(
+    async def _resolve_documents(
         self, documents: Sequence[ReadableDocument], named: Sequence[ReadableDocument], about: str
-    ) -> _Meant:
+    ) -> _ResolvedDocuments:
         """Those that are named, or the one that is about this; none where no document stands out."""
         if named:
-            return _Meant(named)
+            return _ResolvedDocuments(named)
         request = self.record.request
         query = SearchQuery([about], request.collection_ids, (), _USUAL_TOP_K)
         found = most_found((await self.hands.searcher.search(query)).evidence, about)
-        return _Meant([each for each in documents if each.document_id == found])
+        return _ResolvedDocuments([each for each in documents if each.document_id == found])
 
     async def read(self, document_id: str) -> Sequence[Evidence]:
         """All chunks of a document in reading order; none of one that was deleted. Raises Unavailable."""
@@ -237,7 +240,7 @@ class Work:
         if wrong := problem_with(artefact, self.agent.artefacts):
             raise ValueError(f"artefact {artefact.artefact_id}: {wrong}")
         step = f"artefact/{key or artefact.artefact_id}"
-        await self.run.once(step, partial(just, artefact), Artefact, of_steps=True)
+        await self.run.once(step, partial(resolved, artefact), Artefact, of_steps=True)
 
     async def answer(self, text: str, evidence: Sequence[Evidence], *, method: str, key: str = "draft") -> Answer:
         """The text as the run's answer: each sentence is checked against the passages that it cites by `[1]`. `method` is MODEL or

@@ -60,9 +60,9 @@ class ToolContext:
         """The collection in which the caller's agents keep notes."""
         return self._own(self.settings.tools_notes_collection)
 
-    def meant(self, collection_id: str) -> str:
-        """The collection that a model means: everybody has a default collection and notes of their own. One that the call is bound
-        to is that very one."""
+    def resolve_collection_id(self, collection_id: str) -> str:
+        """Resolves a name that a model wrote: each caller has a default collection and notes. A collection that the call is bound
+        to keeps its id."""
         if collection_id in self.collection_ids:
             return collection_id
         is_everybodys = collection_id in (DEFAULT_ID, self.settings.tools_notes_collection)

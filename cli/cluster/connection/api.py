@@ -77,14 +77,14 @@ class Api:
     async def text(self, path: str, **query: str | int) -> str:
         """An answer that is not JSON: a log."""
         async with self._opened("GET", path, query) as response:
-            with self._told():
+            with self._translate_errors():
                 return (await response.read()).decode(errors="replace")
 
     async def lines(self, path: str, **query: str | int) -> AsyncGenerator[bytes, None]:
         """The lines of an answer that goes on, without their ends, until the server ends it."""
         async with self._opened("GET", path, query, endless=True) as response:
             rest = b""
-            with self._told():
+            with self._translate_errors():
                 async for block in response.content.iter_any():
                     *whole, rest = (rest + block).split(b"\n")
                     for line in whole:
@@ -106,7 +106,7 @@ class Api:
         """A connection that speaks Kubernetes' channels (v4.channel.k8s.io)."""
         url, headers = await self._prepared("GET", path, query)
         configuration = self.client.configuration
-        with self._told(path):
+        with self._translate_errors(path):
             socket = await self._session().ws_connect(
                 url,
                 protocols=("v4.channel.k8s.io",),
@@ -124,7 +124,7 @@ class Api:
         self, method: str, path: str, query: dict[str, str | int], body: Json | None = None, kind: str = ""
     ) -> Json:
         async with self._opened(method, path, query, body, kind) as response:
-            with self._told():
+            with self._translate_errors():
                 answer: Json = json.loads(await response.read())
         return answer
 
@@ -142,14 +142,14 @@ class Api:
         """An answer with a status of success. Raises CliError."""
         url, headers = await self._prepared(method, path, query)
         headers |= {"Content-Type": kind} if kind else {}
-        with self._told():
+        with self._translate_errors():
             answer = await self.client.rest_client.request(
                 method, url, headers=headers, body=body, _request_timeout=_timeout(endless=endless)
             )
         response: ClientResponse = answer.response
         try:
             if response.status >= 300:
-                with self._told():
+                with self._translate_errors():
                     said = await response.text(errors="replace")
                 raise self._refusal(response.status, response.reason or "", said)
             yield response
@@ -173,7 +173,7 @@ class Api:
         return rest.pool_manager
 
     @contextmanager
-    def _told(self, path: str = "") -> Iterator[None]:
+    def _translate_errors(self, path: str = "") -> Iterator[None]:
         """Raises ClusterUnreachable, or what a refused web socket at that path means, for the transport's errors."""
         import aiohttp  # noqa: PLC0415 - comes with the client
 

@@ -66,7 +66,7 @@ class KeyChange:
 
 
 @asynccontextmanager
-async def changing(objects: Objects, timeout_s: float, told: Callable[[str], None]) -> AsyncIterator[KeyChange]:
+async def changing(objects: Objects, timeout_s: float, report: Callable[[str], None]) -> AsyncIterator[KeyChange]:
     """Raises ClusterError where a key is missing."""
     async with read_keys(objects) as keys:
         if keys.missing or keys.published is None:
@@ -76,5 +76,5 @@ async def changing(objects: Objects, timeout_s: float, told: Callable[[str], Non
                 f"{named} is not there. Are --namespace and --name those of the installation? groundwork cluster prepare makes "
                 "what is missing."
             )
-        pods = TakingOver(objects.api, objects.namespace, objects.release, timeout_s, told)
+        pods = TakingOver(objects.api, objects.namespace, objects.release, timeout_s, report)
         yield KeyChange(objects, keys, pods)

@@ -29,7 +29,7 @@ class TakingOver:
     namespace: str
     release: str
     timeout_s: float
-    told: Callable[[str], None]
+    report: Callable[[str], None]
 
     async def wait(self, what: str, kind: str, expected: Callable[[str], int | None]) -> None:
         """Returns when every pod that runs shows the fingerprint that its component should have, None standing for any. Raises
@@ -45,7 +45,7 @@ class TakingOver:
                     now = f"{len(pods) - len(behind)} of {len(pods)} pods have {what}."
                     if now != said:
                         said = now
-                        self.told(now)
+                        self.report(now)
                     if not behind:
                         return
                     await asyncio.sleep(_AGAIN_AFTER_S)

@@ -14,7 +14,7 @@ from starlette.types import Scope
 from kit.access.api_keys import ApiKey
 from kit.access.principal import Principal
 from services.gateway.access.auth import Admission, admission_in, client_address, refusal_in
-from services.gateway.serving.allowance import Allowance
+from services.gateway.serving.rate_limiter import RateLimiter
 from services.gateway.serving.requests import SAFE_METHODS, method_of
 
 _log = structlog.get_logger()
@@ -32,8 +32,8 @@ class AuditLog:
     """Writes the lines of one gateway."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
-        self._by_address = Allowance(_REFUSALS_A_MINUTE, clock)
-        self._all = Allowance(_ALL_REFUSALS_A_MINUTE, clock)
+        self._by_address = RateLimiter(_REFUSALS_A_MINUTE, clock)
+        self._all = RateLimiter(_ALL_REFUSALS_A_MINUTE, clock)
         self._left_out = 0
 
     def request(self, scope: Scope, status: int) -> None:

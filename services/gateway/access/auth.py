@@ -26,8 +26,8 @@ from services.gateway.access.key_ring import KeyRing
 from services.gateway.access.oidc.tokens import looks_like_token
 from services.gateway.errors import TooManyWrongKeys
 from services.gateway.metrics import REFUSED_CALLERS
-from services.gateway.serving.allowance import Allowance
-from services.gateway.serving.lobby import origin_of
+from services.gateway.serving.connection_table import origin_of
+from services.gateway.serving.rate_limiter import RateLimiter
 from services.gateway.serving.requests import base_url, is_request, refuse
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ class KeyDoor:
     def __init__(
         self,
         ring: KeyRing,
-        wrong_keys: Allowance,
+        wrong_keys: RateLimiter,
         proxies: Networks,
         *,
         latest_revision: Callable[[], Awaitable[int]],

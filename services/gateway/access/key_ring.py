@@ -15,7 +15,7 @@ import structlog
 from kit.access.api_keys import ApiKey, ShownKey, require_good
 from kit.errors import GroundworkError, Unauthenticated, Unavailable
 from kit.observability.ops import Trouble
-from kit.process.waiting import Sparing
+from kit.process.waiting import FailureLogLimit
 from kit.stores.api_key_store import ApiKeyStore, KeyChange
 
 _log = structlog.get_logger()
@@ -119,7 +119,7 @@ class KeyRing:
             group.create_task(self._prove(store))
 
     async def _follow(self, store: ApiKeyStore) -> None:
-        complaints = Sparing()
+        complaints = FailureLogLimit()
         while True:
             try:
                 async with asyncio.timeout(_RESYNC_S):

@@ -10,14 +10,14 @@ import structlog
 from kit.access.api_keys import ApiKey
 from kit.errors import GroundworkError
 from kit.jetstream import Nats, connect
-from kit.process.waiting import Sparing
+from kit.process.waiting import FailureLogLimit
 from kit.stores.api_key_store import ApiKeyStore
 from services.gateway.access.auth import KeyDoor
 from services.gateway.access.bootstrap_key import BootstrapKey
 from services.gateway.access.key_ring import ApiKeysUnknown, KeyRing
 from services.gateway.access.oidc.door import IssuerDoor
 from services.gateway.access.oidc.issuers import Issuers
-from services.gateway.serving.allowance import Allowance
+from services.gateway.serving.rate_limiter import RateLimiter
 from services.gateway.settings import GatewaySettings
 
 _log = structlog.get_logger()
@@ -68,7 +68,7 @@ class Keys:
         """Who comes in by an OIDC issuer; None where none is listed."""
         self.door = KeyDoor(
             self.ring,
-            Allowance(settings.wrong_api_keys_per_minute, clock),
+            RateLimiter(settings.wrong_api_keys_per_minute, clock),
             settings.proxies,
             latest_revision=self._latest_revision,
             used=self._uses.used,
@@ -99,7 +99,7 @@ class Keys:
                     group.create_task(self.issuers.run(nats))
 
     async def _opened(self, nats: Nats) -> ApiKeyStore:
-        complaints = Sparing()
+        complaints = FailureLogLimit()
         while True:
             try:
                 return await ApiKeyStore.open(nats)

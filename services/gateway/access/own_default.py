@@ -1,5 +1,4 @@
-"""What a caller means by `default`: the collection that they have without making it. Its id is another one for each subject, and
-that is the one that answers carry."""
+"""The collection `default`, which each caller has without making it. Answers carry its real id, which differs by subject."""
 
 from collections.abc import Sequence
 
@@ -8,16 +7,16 @@ from kit.stores.collections import DEFAULT_ID, FILES_ID, own_id
 from services.gateway.backends import Backends
 
 
-def meant(services: Backends, collection_id: str) -> str:
-    """The id of the collection that the present caller means. Every id in a path, a query or a body goes through this."""
+def resolve_collection_id(services: Backends, collection_id: str) -> str:
+    """Resolves `default` to the caller's own collection. Every id in a path, a query or a body goes through this function."""
     if collection_id != DEFAULT_ID:
         return collection_id
     return own_id(DEFAULT_ID, current_principal(), services.settings.local_principal())
 
 
-def all_meant(services: Backends, collection_ids: Sequence[str]) -> list[str]:
-    """As `meant`, for several, each once."""
-    return list(dict.fromkeys(meant(services, each) for each in collection_ids))
+def resolve_collection_ids(services: Backends, collection_ids: Sequence[str]) -> list[str]:
+    """Resolves several ids, each once."""
+    return list(dict.fromkeys(resolve_collection_id(services, each) for each in collection_ids))
 
 
 def own_files(services: Backends) -> str:

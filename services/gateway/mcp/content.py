@@ -10,7 +10,7 @@ from mcp_types import GetPromptResult, Prompt, PromptArgument, PromptMessage, Re
 from starlette.requests import Request
 
 from services.gateway.mcp.caller import CallersApi, part, request_of
-from services.gateway.mcp.own_api import Asked, Refused
+from services.gateway.mcp.own_api import ApiRequest, Refused
 from services.gateway.models import Json
 
 _DOCUMENTS = "groundwork://documents/"
@@ -65,7 +65,7 @@ class Content:
         known = await _read(self._api.own.json(client, "GET", path))
         if known["size_bytes"] > _FILE_BYTES_MAX:
             return json.dumps(known)
-        content, _ = await _read(self._api.own.content(client, Asked("GET", f"{path}/content")))
+        content, _ = await _read(self._api.own.content(client, ApiRequest("GET", f"{path}/content")))
         try:
             return content.decode() if known["media_type"].startswith("text/") else content
         except UnicodeDecodeError:

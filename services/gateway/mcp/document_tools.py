@@ -11,7 +11,7 @@ from mcp_types import ToolAnnotations
 from pydantic import Field
 
 from services.gateway.mcp.caller import CallersApi, part, request_of
-from services.gateway.mcp.own_api import Asked, Refused
+from services.gateway.mcp.own_api import ApiRequest, Refused
 from services.gateway.mcp.results import (
     FetchedItem,
     FoundItem,
@@ -118,7 +118,7 @@ class DocumentTools:
         """Stores a document of up to 700 kB; it is searchable a few seconds later. A document of that name gets the new content."""
         content = _content(text, content_base64)
         boundary = secrets.token_hex(16)
-        asked = Asked(
+        asked = ApiRequest(
             "POST",
             f"/v1/collections/{part(collection_id)}/documents",
             body=_form(boundary, name, content),

@@ -30,7 +30,7 @@ class Refused(Exception):
 
 
 @dataclass(frozen=True)
-class Asked:
+class ApiRequest:
     """A request to the API."""
 
     method: str
@@ -79,24 +79,24 @@ class OwnApi:
     ) -> Json:
         """The answer as JSON. Raises Refused."""
         sent = b"" if body is None else json.dumps(body).encode()
-        return await self.parsed(client, Asked(method, path, query or {}, sent))
+        return await self.parsed(client, ApiRequest(method, path, query or {}, sent))
 
-    async def parsed(self, client: Request, asked: Asked) -> Json:
+    async def parsed(self, client: Request, asked: ApiRequest) -> Json:
         """The answer to any request as JSON. Raises Refused."""
         content, _ = await self.content(client, asked)
         answer: Json = json.loads(content) if content else {}
         return answer
 
-    async def content(self, client: Request, asked: Asked) -> tuple[bytes, str]:
+    async def content(self, client: Request, asked: ApiRequest) -> tuple[bytes, str]:
         """The bytes of the answer and their media type. Raises Refused."""
         async with self._exchange(client, asked) as answer:
             await _require_success(answer)
             return await answer.whole(), answer.headers.get("content-type", "")
 
     @asynccontextmanager
-    async def events(self, client: Request, asked: Asked) -> AsyncGenerator[AsyncGenerator[RunUpdate, None], None]:
+    async def events(self, client: Request, asked: ApiRequest) -> AsyncGenerator[AsyncGenerator[RunUpdate, None], None]:
         """A run's events as they come. Leaving the block hangs up, which stops no run. Raises Refused."""
-        streamed = Asked(
+        streamed = ApiRequest(
             asked.method, asked.path, asked.query, asked.body, headers={"accept": "text/event-stream", **asked.headers}
         )
         async with self._exchange(client, streamed) as answer:
@@ -105,7 +105,7 @@ class OwnApi:
                 yield events
 
     @asynccontextmanager
-    async def _exchange(self, client: Request, asked: Asked) -> AsyncGenerator["_Answer", None]:
+    async def _exchange(self, client: Request, asked: ApiRequest) -> AsyncGenerator["_Answer", None]:
         answer = _Answer(asked.body)
         task = asyncio.create_task(self._run(asked.scope(client), answer))
         task.add_done_callback(answer.end)

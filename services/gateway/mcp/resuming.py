@@ -22,7 +22,7 @@ from mcp_types import (
 from mcp_types.jsonrpc import INTERNAL_ERROR, ErrorData
 from starlette.requests import Request
 
-from services.gateway.mcp.own_api import Asked, OwnApi, Refused
+from services.gateway.mcp.own_api import ApiRequest, OwnApi, Refused
 from services.gateway.mcp.run_tools import RUN_ID_META, RunTools, progress_message, progress_notification
 from services.gateway.streams.sse import ServerSentEvent
 
@@ -74,7 +74,7 @@ class RunLogStore(EventStore):
 
 async def resumed(place: Place, client: Request, api: OwnApi, runs: RunTools) -> AsyncIterator[ServerSentEvent]:
     """The rest of a call's stream: its progress, and its result."""
-    asked = Asked("GET", f"/v1/runs/{place.run_id}/events", {"after": place.seq})
+    asked = ApiRequest("GET", f"/v1/runs/{place.run_id}/events", {"after": place.seq})
     seq = place.seq
     try:
         async with api.events(client, asked) as events:

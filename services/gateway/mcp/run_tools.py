@@ -18,7 +18,7 @@ from starlette.requests import Request
 from kit.vocabulary.run_fold import RUNNING, WAITING, RunFold
 from services.gateway.mcp.caller import CallersApi, part, request_of
 from services.gateway.mcp.document_tools import READS, Collections
-from services.gateway.mcp.own_api import Asked, Refused, RunUpdate
+from services.gateway.mcp.own_api import ApiRequest, Refused, RunUpdate
 from services.gateway.mcp.results import AnswerSource, AnswerTable, TableCell, ToolAnswer
 from services.gateway.models import Json
 
@@ -176,7 +176,7 @@ class RunTools:
         client = request_of(context)
         key = (client.headers.get(_SESSION_HEADER, ""), str(context.request_id))
         fold = RunFold()
-        asked = Asked("POST", path, body=json.dumps(body).encode())
+        asked = ApiRequest("POST", path, body=json.dumps(body).encode())
         try:
             async with self._api.own.events(client, asked) as events:
                 async for event in events:

@@ -7,7 +7,7 @@ from fastapi import APIRouter
 from fastapi.responses import JSONResponse, Response
 
 from services.gateway.access.existence import require_existing
-from services.gateway.access.own_default import all_meant
+from services.gateway.access.own_default import resolve_collection_ids
 from services.gateway.access.scopes import NEEDS_QUERY
 from services.gateway.backends import Backends, Services
 from services.gateway.models import RunEvent
@@ -71,7 +71,7 @@ async def create_response(
 
 
 async def _events(request: ChatCompletionRequest, services: Backends, idempotency_key: str) -> AsyncIterator[RunEvent]:
-    collection_ids = all_meant(services, asked_collections(request))
+    collection_ids = resolve_collection_ids(services, asked_collections(request))
     run = run_request(request, collection_ids, idempotency_key)
     await require_existing(services, collection_ids, request.thread_id or "")
     return started(services, run)

@@ -8,7 +8,7 @@ from groundwork.ingest.v1 import ingest_pb2 as pb
 from groundwork.retriever.v1 import retriever_pb2
 
 from services.gateway.access.existence import require_existing
-from services.gateway.access.own_default import meant
+from services.gateway.access.own_default import resolve_collection_id
 from services.gateway.access.scopes import NEEDS_INGEST, NEEDS_QUERY, NEEDS_QUERY_AND_INGEST
 from services.gateway.backends import Backends, Services
 from services.gateway.errors import FileNotInStore
@@ -54,7 +54,9 @@ _CHUNKS_AT_ONCE = 200
 )
 async def add_file(vector_store_id: VectorStorePath, new: NewStoreFile, services: Services) -> JSONResponse:
     """Adds a file to a vector store, which reads and indexes it. Harmless when repeated."""
-    added = await copy_files(services, meant(services, vector_store_id), {new.file_id: metadata(new.attributes)})
+    added = await copy_files(
+        services, resolve_collection_id(services, vector_store_id), {new.file_id: metadata(new.attributes)}
+    )
     return reply(vector_store_file(added[0]), new)
 
 
@@ -68,7 +70,9 @@ async def list_store_files(
     filter: State = None,  # noqa: A002 # its name in OpenAI's API
 ) -> JSONResponse:
     """The files of a vector store."""
-    request = pb.ListDocumentsRequest(collection_id=meant(services, vector_store_id), oldest_first=order == "asc")
+    request = pb.ListDocumentsRequest(
+        collection_id=resolve_collection_id(services, vector_store_id), oldest_first=order == "asc"
+    )
     return await _page(services, request, filter, limit, after)
 
 
@@ -77,7 +81,9 @@ async def list_store_files(
 )
 async def get_store_file(vector_store_id: VectorStorePath, file_id: FilePath, services: Services) -> JSONResponse:
     """One file of a vector store: whether it is searchable yet."""
-    return reply(vector_store_file(await find_in_store(services, meant(services, vector_store_id), file_id)))
+    return reply(
+        vector_store_file(await find_in_store(services, resolve_collection_id(services, vector_store_id), file_id))
+    )
 
 
 @router.post(
@@ -89,7 +95,7 @@ async def update_store_file(
     vector_store_id: VectorStorePath, file_id: FilePath, changed: ChangedStoreFile, services: Services
 ) -> JSONResponse:
     """Gives a file other attributes. It is indexed again; the present version is searched until that is done."""
-    store_id = meant(services, vector_store_id)
+    store_id = resolve_collection_id(services, vector_store_id)
     await find_in_store(services, store_id, file_id)
     done = await copy_files(services, store_id, {file_id: metadata(changed.attributes)})
     return reply(vector_store_file(done[0]), changed)
@@ -102,7 +108,7 @@ async def update_store_file(
 )
 async def remove_store_file(vector_store_id: VectorStorePath, file_id: FilePath, services: Services) -> JSONResponse:
     """Takes a file out of a vector store. A file of POST /v1/files stays; a document that was uploaded into the collection goes."""
-    found = await find_in_store(services, meant(services, vector_store_id), file_id)
+    found = await find_in_store(services, resolve_collection_id(services, vector_store_id), file_id)
     await delete_documents(services, [found.document_id])
     return reply(deleted(file_id, "vector_store.file.deleted"))
 
@@ -116,7 +122,7 @@ async def get_store_file_content(
     vector_store_id: VectorStorePath, file_id: FilePath, services: Services
 ) -> JSONResponse:
     """The text of a file as it is searched; empty until it is."""
-    found = await find_in_store(services, meant(services, vector_store_id), file_id)
+    found = await find_in_store(services, resolve_collection_id(services, vector_store_id), file_id)
     texts: list[Json] = []
     while True:
         request = retriever_pb2.FetchChunksRequest(
@@ -137,7 +143,7 @@ async def get_store_file_content(
 )
 async def create_file_batch(vector_store_id: VectorStorePath, new: NewFileBatch, services: Services) -> JSONResponse:
     """Adds files together. Where one of them is not there, none is added."""
-    store_id = meant(services, vector_store_id)
+    store_id = resolve_collection_id(services, vector_store_id)
     files = {each.file_id: metadata(each.attributes) for each in new.chosen()}
     await require_existing(services, (store_id,))
     await require_files(services, files)
@@ -153,7 +159,7 @@ async def create_file_batch(vector_store_id: VectorStorePath, new: NewFileBatch,
 )
 async def get_file_batch(vector_store_id: VectorStorePath, batch_id: BatchPath, services: Services) -> JSONResponse:
     """How far the files of a batch are. A file that was added again since belongs to the later batch."""
-    return reply(await _batch(services, meant(services, vector_store_id), batch_id))
+    return reply(await _batch(services, resolve_collection_id(services, vector_store_id), batch_id))
 
 
 @router.get(
@@ -171,7 +177,7 @@ async def list_batch_files(
     filter: State = None,  # noqa: A002 # its name in OpenAI's API
 ) -> JSONResponse:
     """The files of a batch."""
-    store_id = meant(services, vector_store_id)
+    store_id = resolve_collection_id(services, vector_store_id)
     request = pb.ListDocumentsRequest(collection_id=store_id, oldest_first=order == "asc", batch=batch_id)
     return await _page(services, request, filter, limit, after)
 
@@ -183,7 +189,7 @@ async def list_batch_files(
 )
 async def cancel_file_batch(vector_store_id: VectorStorePath, batch_id: BatchPath, services: Services) -> JSONResponse:
     """Takes those files of a batch out of the store that are not searchable yet."""
-    store_id = meant(services, vector_store_id)
+    store_id = resolve_collection_id(services, vector_store_id)
     await _batch(services, store_id, batch_id)
     request = pb.ListDocumentsRequest(collection_id=store_id, batch=batch_id, statuses=_STATES["in_progress"])
     request.page.page_size = MOST_FILES

@@ -11,7 +11,7 @@ from groundwork.retriever.v1 import retriever_pb2
 from kit.access.principal import current_principal
 from kit.errors import NotFound
 from services.gateway.access.existence import unless_missing
-from services.gateway.access.own_default import meant, own_files
+from services.gateway.access.own_default import own_files, resolve_collection_id
 from services.gateway.access.scopes import NEEDS_INGEST, NEEDS_QUERY, NEEDS_QUERY_AND_INGEST
 from services.gateway.backends import Backends, Services
 from services.gateway.models import Json
@@ -80,7 +80,7 @@ async def list_vector_stores(
 )
 async def get_vector_store(vector_store_id: VectorStorePath, services: Services) -> JSONResponse:
     """One vector store, with the states of its files."""
-    return reply(vector_store(await _found(services, meant(services, vector_store_id))))
+    return reply(vector_store(await _found(services, resolve_collection_id(services, vector_store_id))))
 
 
 @router.post(
@@ -92,7 +92,7 @@ async def update_vector_store(
     vector_store_id: VectorStorePath, changed: ChangedVectorStore, services: Services
 ) -> JSONResponse:
     """Changes the name."""
-    store_id = meant(services, vector_store_id)
+    store_id = resolve_collection_id(services, vector_store_id)
     request = pb.UpdateCollectionRequest(collection_id=store_id, name=changed.name or "")
     await services.ingest.UpdateCollection(request, timeout=services.settings.rpc_timeout_s)
     return reply(vector_store(await _found(services, store_id)), changed)
@@ -105,7 +105,7 @@ async def update_vector_store(
 )
 async def delete_vector_store(vector_store_id: VectorStorePath, services: Services) -> JSONResponse:
     """Removes the collection with its documents. Files of POST /v1/files stay."""
-    request = pb.DeleteCollectionRequest(collection_id=meant(services, vector_store_id))
+    request = pb.DeleteCollectionRequest(collection_id=resolve_collection_id(services, vector_store_id))
     await services.ingest.DeleteCollection(request, timeout=services.settings.rpc_timeout_s)
     return reply(deleted(vector_store_id, "vector_store.deleted"))
 
@@ -119,7 +119,7 @@ async def search_vector_store(
     vector_store_id: VectorStorePath, search: StoreSearch, services: Services
 ) -> JSONResponse:
     """Hybrid search in one store, without an answer. `score` is the similarity; the order also goes by words and reranking."""
-    store_id = meant(services, vector_store_id)
+    store_id = resolve_collection_id(services, vector_store_id)
     options = search.ranking_options
     request = retriever_pb2.SearchRequest(
         queries=search.queries,

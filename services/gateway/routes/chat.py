@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from kit.vocabulary.run_fold import WAITING, RunFold
 from services.gateway.access.existence import require_existing
-from services.gateway.access.own_default import all_meant
+from services.gateway.access.own_default import resolve_collection_ids
 from services.gateway.access.scopes import NEEDS_QUERY
 from services.gateway.backends import Services
 from services.gateway.models import Json
@@ -49,7 +49,7 @@ async def chat(
     `Accept: application/json` as JSON. When a call needs a person's approval the stream says so and stays open; JSON answers 202
     with what is to be decided. When the connection drops, read on with GET /v1/runs/{X-Run-Id}/events and the Last-Event-ID
     header."""
-    collection_ids = all_meant(services, message.collection_ids or [])
+    collection_ids = resolve_collection_ids(services, message.collection_ids or [])
     await require_existing(services, collection_ids, message.thread_id or "")
     events = started(services, run_request(message, collection_ids, idempotency_key or ""))
     if not wants_json(request.headers):

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Response
 from groundwork.ingest.v1 import ingest_pb2 as pb
 
-from services.gateway.access.own_default import meant
+from services.gateway.access.own_default import resolve_collection_id
 from services.gateway.access.scopes import NEEDS_INGEST, NEEDS_QUERY
 from services.gateway.backends import Services
 from services.gateway.encoding import encode, enum_number
@@ -52,7 +52,7 @@ async def create_collection(
 @router.get("/{collection_id}", dependencies=[NEEDS_QUERY], responses=problems(404))
 async def get_collection(collection_id: CollectionPath, services: Services) -> Collection:
     """One collection. `default` is your own."""
-    request = pb.GetCollectionRequest(collection_id=meant(services, collection_id))
+    request = pb.GetCollectionRequest(collection_id=resolve_collection_id(services, collection_id))
     answer = await services.ingest.GetCollection(request, timeout=services.settings.rpc_timeout_s)
     return _collection(answer.collection)
 
@@ -64,7 +64,7 @@ async def update_collection(
     """Changes a collection's name, or who may read it; what is left out stays as it is. It takes the role of an owner: 403
     with `NOT_YOURS`."""
     request = pb.UpdateCollectionRequest(
-        collection_id=meant(services, collection_id),
+        collection_id=resolve_collection_id(services, collection_id),
         name=changed.name or "",
         visibility=_visibility(changed.visibility),
     )
@@ -81,7 +81,7 @@ async def update_collection(
 async def delete_collection(collection_id: CollectionPath, services: Services) -> Response:
     """Removes a collection with all its documents. Nothing in it is found from now on; when there are many documents, their removal
     goes on behind a 202, and the id is free again when that is done. Default collections are refused."""
-    request = pb.DeleteCollectionRequest(collection_id=meant(services, collection_id))
+    request = pb.DeleteCollectionRequest(collection_id=resolve_collection_id(services, collection_id))
     answer = await services.ingest.DeleteCollection(request, timeout=services.settings.rpc_timeout_s)
     return Response(status_code=204 if answer.cleared else 202)
 
@@ -89,7 +89,7 @@ async def delete_collection(collection_id: CollectionPath, services: Services) -
 @router.get("/{collection_id}/members", dependencies=[NEEDS_QUERY], responses=problems(404))
 async def list_members(collection_id: CollectionPath, services: Services) -> CollectionMembers:
     """The members of a collection, without its owner. Only owners may ask; others get 403 with `NOT_YOURS`."""
-    request = pb.ListCollectionMembersRequest(collection_id=meant(services, collection_id))
+    request = pb.ListCollectionMembersRequest(collection_id=resolve_collection_id(services, collection_id))
     answer = await services.ingest.ListCollectionMembers(request, timeout=services.settings.rpc_timeout_s)
     return CollectionMembers.model_validate(encode(answer))
 
@@ -102,7 +102,7 @@ async def set_member(
     who does not exist yet has the role from the first login on. Only owners may do it; others get 403 with `NOT_YOURS`. Default
     collections are refused."""
     request = pb.SetCollectionMemberRequest(
-        collection_id=meant(services, collection_id),
+        collection_id=resolve_collection_id(services, collection_id),
         member=pb.CollectionMember(
             kind=_kind(member.kind), name=member.name, role=enum_number(pb.CollectionRole.DESCRIPTOR, member.role)
         ),
@@ -121,7 +121,7 @@ async def remove_member(
     """Takes the role from a user or a group; answers who is left. It takes effect within seconds, and is harmless when repeated. It
     takes the role of an owner: 403 with `NOT_YOURS`."""
     request = pb.RemoveCollectionMemberRequest(
-        collection_id=meant(services, collection_id), kind=_kind(kind), name=name
+        collection_id=resolve_collection_id(services, collection_id), kind=_kind(kind), name=name
     )
     answer = await services.ingest.RemoveCollectionMember(request, timeout=services.settings.rpc_timeout_s)
     return CollectionMembers.model_validate(encode(answer))

@@ -11,7 +11,7 @@ from groundwork.ingest.v1 import ingest_pb2 as pb
 from starlette.types import Receive, Scope, Send
 
 from kit.rpc.calls import responses
-from services.gateway.access.own_default import meant
+from services.gateway.access.own_default import resolve_collection_id
 from services.gateway.access.scopes import NEEDS_INGEST, NEEDS_QUERY
 from services.gateway.backends import Services
 from services.gateway.encoding import encode, enum_number
@@ -69,7 +69,7 @@ async def list_documents(
 ) -> DocumentList:
     """Documents of a collection, newest first."""
     request = pb.ListDocumentsRequest(
-        collection_id=meant(services, collection_id),
+        collection_id=resolve_collection_id(services, collection_id),
         page=common_pb2.PageRequest(page_size=page_size, page_token=page_token),
         statuses=[enum_number(pb.DocumentStatus.DESCRIPTOR, word) for word in status or ()],
     )

@@ -7,7 +7,7 @@ from fastapi import APIRouter
 from groundwork.ingest.v1 import ingest_pb2 as pb
 
 from kit.errors import GroundworkError, NotFound
-from services.gateway.access.own_default import meant
+from services.gateway.access.own_default import resolve_collection_id
 from services.gateway.access.scopes import NEEDS_QUERY
 from services.gateway.adapters.ingest import document_state
 from services.gateway.backends import Backends, Services
@@ -52,7 +52,7 @@ async def follow_document(document_id: DocumentPath, services: Services) -> Even
 async def follow_documents(services: Services, collection_id: OnlyCollection = "") -> EventStream:
     """Follows all documents. After `snapshot_begin` come the present states, after `snapshot_complete` each change. A
     new `snapshot_begin` means that changes may have been missed: forget what you know."""
-    return _stream(_all(services, meant(services, collection_id)), services)
+    return _stream(_all(services, resolve_collection_id(services, collection_id)), services)
 
 
 def _stream(events: AsyncIterator[Encoded], services: Backends) -> EventStream:

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Query
 from groundwork.common.v1 import common_pb2
 from groundwork.ingest.v1 import ingest_pb2 as pb
 
-from services.gateway.access.own_default import meant
+from services.gateway.access.own_default import resolve_collection_id
 from services.gateway.access.scopes import NEEDS_INGEST, NEEDS_QUERY
 from services.gateway.backends import Services
 from services.gateway.encoding import encode
@@ -20,7 +20,7 @@ router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
 @router.get("", dependencies=[NEEDS_QUERY], responses=problems())
 async def get_job_counts(services: Services, collection_id: OnlyCollection = "") -> JobCounts:
     """How much work waits, is in hand, and was given up."""
-    request = pb.GetJobCountsRequest(collection_id=meant(services, collection_id))
+    request = pb.GetJobCountsRequest(collection_id=resolve_collection_id(services, collection_id))
     answer = await services.ingest.GetJobCounts(request, timeout=services.settings.rpc_timeout_s)
     return JobCounts.model_validate(encode(answer))
 
@@ -35,7 +35,7 @@ async def list_dead_letters(
 ) -> DeadLetterList:
     """Jobs that were given up, newest first."""
     request = pb.ListDeadLettersRequest(
-        collection_id=meant(services, collection_id),
+        collection_id=resolve_collection_id(services, collection_id),
         reason=reason,
         page=common_pb2.PageRequest(page_size=page_size, page_token=page_token),
     )
@@ -49,7 +49,7 @@ async def list_dead_letters(
 @router.post("/dead/requeue", status_code=202, dependencies=[NEEDS_INGEST], responses=problems(413, 415))
 async def requeue_dead_letters(which: RequeueMany, services: Services) -> RequeuedMany:
     """Queues many given-up documents again, a few hundred a call. Harmless when repeated."""
-    collection_id = meant(services, which.collection_id)
+    collection_id = resolve_collection_id(services, which.collection_id)
     request = pb.RequeueDeadLettersRequest(collection_id=collection_id, reason=which.reason)
     answer = await services.ingest.RequeueDeadLetters(request, timeout=services.settings.rpc_timeout_s)
     return RequeuedMany.model_validate(encode(answer))

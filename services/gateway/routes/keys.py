@@ -30,7 +30,7 @@ from services.gateway.schemas.times import rfc3339
 router = APIRouter(prefix="/v1/keys", tags=["keys"])
 
 
-class _Desk:
+class _KeyRequest:
     """What the routes of one request work with. All but `by` raises ApiKeysOff where nobody is asked for a key."""
 
     def __init__(self, request: Request) -> None:
@@ -83,12 +83,12 @@ class _Desk:
         return ShownApiKey(**described.model_dump(), key=text.get_secret_value())
 
 
-async def _desk(request: Request) -> _Desk:
+async def _desk(request: Request) -> _KeyRequest:
     """A coroutine, for FastAPI would send the class itself to a thread."""
-    return _Desk(request)
+    return _KeyRequest(request)
 
 
-Desk = Annotated[_Desk, Depends(_desk)]
+Desk = Annotated[_KeyRequest, Depends(_desk)]
 
 
 @router.post("", status_code=201, dependencies=[NEEDS_ADMIN], responses=problems(409, 412, 413, 415))

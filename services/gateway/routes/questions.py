@@ -7,7 +7,7 @@ from fastapi.responses import Response
 from groundwork.orchestrator.v1 import orchestrator_pb2 as pb
 
 from services.gateway.access.existence import require_existing
-from services.gateway.access.own_default import all_meant, meant
+from services.gateway.access.own_default import resolve_collection_id, resolve_collection_ids
 from services.gateway.access.scopes import NEEDS_QUERY
 from services.gateway.backends import Services
 from services.gateway.routes.chat import as_json, responses
@@ -37,7 +37,7 @@ async def ask(
     idempotency_key: IdempotencyKey = None,
 ) -> Response:
     """One question, one search, one answer with citations. With `Accept: text/event-stream` the same as events."""
-    collection_ids = all_meant(services, request.collection_ids)
+    collection_ids = resolve_collection_ids(services, request.collection_ids)
     await require_existing(services, collection_ids)
     events = started(
         services,
@@ -72,7 +72,7 @@ async def research(
     """A question that may take several searches: an agent plans, searches in rounds, measures what it has found, and says what is
     missing. A stream of events, or with `Accept: application/json` the answer as JSON. When the connection drops, read on with
     GET /v1/runs/{X-Run-Id}/events and the Last-Event-ID header."""
-    collection_ids = all_meant(services, request.collection_ids)
+    collection_ids = resolve_collection_ids(services, request.collection_ids)
     await require_existing(services, collection_ids, request.thread_id or "")
     events = started(
         services,
@@ -114,7 +114,7 @@ async def chat(
     """The next message of a conversation over a collection, answered by an agent as a stream of events, or with
     `Accept: application/json` as JSON. When the connection drops, read on with GET /v1/runs/{X-Run-Id}/events and the
     Last-Event-ID header."""
-    collection_id = meant(services, collection_id)
+    collection_id = resolve_collection_id(services, collection_id)
     await require_existing(services, [collection_id], request.thread_id or "")
     events = started(
         services,
@@ -157,7 +157,7 @@ async def extract(
     artefacts of kind `table`: a row for each document, or for each row of a table in it; a citation for each value; null where it
     is missing. A stream of events, or with `Accept: application/json` the answer as JSON. When the connection drops, read on
     with GET /v1/runs/{X-Run-Id}/events and the Last-Event-ID header."""
-    collection_id = meant(services, collection_id)
+    collection_id = resolve_collection_id(services, collection_id)
     await require_existing(services, [collection_id])
     events = started(
         services,

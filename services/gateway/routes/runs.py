@@ -20,7 +20,7 @@ from services.gateway.schemas.streams import run_stream_response
 from services.gateway.streams.following import follow
 from services.gateway.streams.shares import STREAM_PLACE
 from services.gateway.streams.sse import EventStream, ServerSentEvent
-from services.gateway.streams.streaming import policy, tell, told
+from services.gateway.streams.streaming import policy, sse_events, sse_events_after
 
 _LAST_SEQ = 10**18 - 1
 _EVENT_ID = Pattern("^[0-9]{1,18}$", "is no id of an event of this run; it is a whole number")
@@ -128,11 +128,11 @@ async def follow_run(
     )
     if run.status in (pb.RUN_STATUS_RUNNING, pb.RUN_STATUS_WAITING):
         # The next event may be long in coming; the headers should not be.
-        return _stream(tell(events, run_id, after_seq), run_id, services)
+        return _stream(sse_events_after(events, run_id, after_seq), run_id, services)
     first = await anext(events, None)
     if first is None:
         return Response(status_code=204, headers={"X-Run-Id": run_id})
-    return _stream(told(first, events), run_id, services)
+    return _stream(sse_events(first, events), run_id, services)
 
 
 async def _fetched(run_id: str, services: Backends) -> pb.Run:

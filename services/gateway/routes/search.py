@@ -8,7 +8,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from groundwork.retriever.v1 import retriever_pb2 as pb
 
 from services.gateway.access.existence import unless_missing
-from services.gateway.access.own_default import all_meant
+from services.gateway.access.own_default import resolve_collection_ids
 from services.gateway.access.scopes import NEEDS_QUERY
 from services.gateway.backends import Services
 from services.gateway.encoding import encode, enum_number
@@ -24,7 +24,7 @@ router = APIRouter(prefix="/v1", tags=["search"], dependencies=[NEEDS_QUERY])
 @router.post("/search", responses=problems(404, 413, 415, 504))
 async def search(request: SearchRequest, services: Services) -> SearchResponse:
     """Hybrid search. When an engine is down the others answer, and `degraded` says so."""
-    collection_ids = all_meant(services, request.collection_ids)
+    collection_ids = resolve_collection_ids(services, request.collection_ids)
     asked = _contract(request.model_copy(update={"collection_ids": collection_ids}))
     call = services.retriever.Search(asked, timeout=services.settings.search_timeout_s)
     body = encode(await unless_missing(services, collection_ids, call))

@@ -4,7 +4,7 @@ from fastapi import APIRouter, Response
 from google.protobuf.duration_pb2 import Duration
 from groundwork.ingest.v1 import ingest_pb2 as pb
 
-from services.gateway.access.own_default import meant
+from services.gateway.access.own_default import resolve_collection_id
 from services.gateway.access.scopes import NEEDS_INGEST
 from services.gateway.backends import Services
 from services.gateway.encoding import encode
@@ -18,7 +18,7 @@ router = APIRouter(prefix="/v1/sources", tags=["sources"], dependencies=[NEEDS_I
 @router.get("", responses=problems(404))
 async def list_sources(services: Services, collection_id: OnlyCollection = "") -> SourceList:
     """The sources of the collections that you may read, or of one."""
-    only = meant(services, collection_id) if collection_id else ""
+    only = resolve_collection_id(services, collection_id) if collection_id else ""
     answer = await services.ingest.ListSources(
         pb.ListSourcesRequest(collection_id=only), timeout=services.settings.rpc_timeout_s
     )
@@ -34,7 +34,7 @@ async def create_source(
     server needs the scope `admin`."""
     request = pb.CreateSourceRequest(
         kind=new.kind,
-        collection_id=meant(services, new.collection_id),
+        collection_id=resolve_collection_id(services, new.collection_id),
         name=new.name,
         settings=new.settings,
         secrets=new.secret_values(),

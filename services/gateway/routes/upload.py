@@ -10,7 +10,7 @@ from starlette.requests import ClientDisconnect
 
 from kit.errors import GroundworkError
 from kit.rpc.calls import WholeRequests
-from services.gateway.access.own_default import meant
+from services.gateway.access.own_default import resolve_collection_id
 from services.gateway.access.scopes import NEEDS_INGEST
 from services.gateway.backends import Backends, Services
 from services.gateway.errors import UploadStalled
@@ -105,7 +105,7 @@ async def upload_document(
 
     def header(form: MultipartForm) -> pb.UploadHeader:
         return pb.UploadHeader(
-            collection_id=meant(services, collection_id),
+            collection_id=resolve_collection_id(services, collection_id),
             name=form.file_name,
             size_bytes=form.declared_size_bytes,
             metadata=form.metadata,

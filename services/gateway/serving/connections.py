@@ -1,5 +1,5 @@
 """The life of a connection: how long a client may take over a request's head and over reading an answer. uvicorn has a limit for
-idle keep-alive connections only. How many connections there may be stands in lobby.py.
+idle keep-alive connections only. How many connections there may be stands in table.py.
 
     waiting ──head complete──► busy ──answer out──► waiting        (a keep-alive connection between two requests)
 
@@ -25,7 +25,7 @@ from kit.errors import GroundworkError
 from services.gateway.errors import BadHttp, RequestHeadTimeout
 from services.gateway.metrics import CONNECTIONS_CUT
 from services.gateway.problems import problem_response
-from services.gateway.serving.lobby import Lobby, origin_of, overcrowded
+from services.gateway.serving.connection_table import ConnectionTable, origin_of, overcrowded
 from services.gateway.serving.requests import WEBSOCKET_PATHS
 from services.gateway.serving.websockets import WebSocketConnection
 
@@ -41,10 +41,10 @@ _DISCARD_S = 10.0
 class Connection(H11Protocol):
     """uvicorn's HTTP/1.1 with a deadline for a request's head and for each step of reading an answer."""
 
-    def __init__(self, *args: Any, lobby: Lobby, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, table: ConnectionTable, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._lobby = lobby
-        self._limits = lobby.limits
+        self._table = table
+        self._limits = table.limits
         self.origin: str | None = None
         """Whose it is, by address; None where many come from one."""
         self._expected = ""
@@ -55,7 +55,7 @@ class Connection(H11Protocol):
         self._is_upgraded = False
         """The transport is a WebSocket's now."""
         made: Any = partial(
-            WebSocketConnection, ended=partial(lobby.leave, self), send_timeout_s=lobby.limits.send_timeout_s
+            WebSocketConnection, ended=partial(table.leave, self), send_timeout_s=table.limits.send_timeout_s
         )
         self.ws_protocol_class = made  # called as the class would be
 
@@ -68,20 +68,20 @@ class Connection(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn has it
         super().connection_made(transport)
         self.origin = origin_of(self.client[0] if self.client else "", self._limits.proxies)
-        self.app = _LastAnswer(self.app, self._lobby)
-        refusal = self._lobby.enter(self)
+        self.app = _LastAnswer(self.app, self._table)
+        refusal = self._table.enter(self)
         if refusal is not None:
             self.app, self._is_refused = _Overcrowded(self.app, refusal), True
-            if self._lobby.is_overrun:
+            if self._table.is_overrun:
                 self._refuse(overcrowded(), "refused")
                 return
-        self._lobby.wait(self)
+        self._table.wait(self)
         self._expect("first byte", self._silent_for_s(self._limits.head_timeout_s), self._end_silent)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._expect("")
         self._cancel_send_timer()
-        self._lobby.leave(self)
+        self._table.leave(self)
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -101,9 +101,9 @@ class Connection(H11Protocol):
             return
         if self._is_busy:
             self._expect("")
-            self._lobby.busy(self)
+            self._table.busy(self)
             return
-        self._lobby.wait(self)
+        self._table.wait(self)
         if self.conn.their_state is h11.SEND_BODY:
             self._expect("rest of body", _DISCARD_S, partial(self._cut, "body_unread"))
         elif self.conn.trailing_data[0]:
@@ -112,7 +112,7 @@ class Connection(H11Protocol):
             self._expect("next request", self._silent_for_s(self._limits.idle_timeout_s), self._end_silent)
 
     def _silent_for_s(self, usual_s: float) -> float:
-        return min(usual_s, _LAST_REQUEST_S) if self._lobby.is_closed else usual_s
+        return min(usual_s, _LAST_REQUEST_S) if self._table.is_closed else usual_s
 
     def _end_silent(self) -> None:
         """Closes a connection that has sent nothing for too long, unless something has come that was not read yet."""
@@ -180,7 +180,7 @@ class Connection(H11Protocol):
         """The connection is busy until it ends: it is never closed to make room for another."""
         self._is_upgraded = True
         self._expect("")
-        self._lobby.busy(self)
+        self._table.busy(self)
         super().handle_websocket_upgrade(event)
 
     def send_400_response(self, msg: str) -> None:
@@ -216,13 +216,13 @@ class Connection(H11Protocol):
 class _LastAnswer:
     """The application, whose answers end their connections when the gateway is to stop."""
 
-    def __init__(self, app: ASGIApp, lobby: Lobby) -> None:
+    def __init__(self, app: ASGIApp, table: ConnectionTable) -> None:
         self._app = app
-        self._lobby = lobby
+        self._table = table
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         async def send_on(message: Message) -> None:
-            await send(_closing(message) if self._lobby.is_draining else message)
+            await send(_closing(message) if self._table.is_draining else message)
 
         await self._app(scope, receive, send_on)
 

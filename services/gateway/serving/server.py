@@ -12,14 +12,14 @@ from starlette.types import ASGIApp
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 from kit.errors import FailedPrecondition
+from services.gateway.serving.connection_table import ConnectionLimits, ConnectionTable
 from services.gateway.serving.connections import Connection
-from services.gateway.serving.lobby import ConnectionLimits, Lobby
 
 
 class _Server(uvicorn.Server):
-    def __init__(self, config: uvicorn.Config, lobby: Lobby, *, shares_door: bool) -> None:
+    def __init__(self, config: uvicorn.Config, table: ConnectionTable, *, shares_door: bool) -> None:
         super().__init__(config)
-        self._lobby = lobby
+        self._table = table
         self._shares_door = shares_door
 
     @contextlib.contextmanager
@@ -29,7 +29,7 @@ class _Server(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Takes no new connections; those that are here end by themselves, or with the grace (connections.py)."""
-        self._lobby.is_closed = True
+        self._table.is_closed = True
         waiting = [] if self._shares_door else [each for door in sockets or () for each in _waiting_at(door)]
         for server in self.servers:
             server.close()
@@ -68,8 +68,8 @@ class HttpServer:
     ) -> None:
         """`max_message_bytes`: largest message of a WebSocket."""
         self._socket = door
-        self._lobby = Lobby(limits)
-        connect: Any = partial(Connection, lobby=self._lobby)
+        self._table = ConnectionTable(limits)
+        connect: Any = partial(Connection, table=self._table)
         config = uvicorn.Config(
             app,
             http=cast("type[asyncio.Protocol]", connect),  # called as the class would be
@@ -84,7 +84,7 @@ class HttpServer:
             timeout_keep_alive=limits.idle_timeout_s,  # type: ignore[arg-type] # a number of seconds for call_later
             timeout_graceful_shutdown=max(1, round(grace_s)),
         )
-        self._server = _Server(config, self._lobby, shares_door=shares_door)
+        self._server = _Server(config, self._table, shares_door=shares_door)
 
     @property
     def host(self) -> str:
@@ -109,7 +109,7 @@ class HttpServer:
 
     async def _drain(self, stopping: asyncio.Event, closing: asyncio.Event) -> None:
         await stopping.wait()
-        self._lobby.is_draining = True
+        self._table.is_draining = True
         await closing.wait()
 
 

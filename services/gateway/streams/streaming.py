@@ -34,7 +34,7 @@ async def run_stream(events: AsyncIterator[RunEvent], services: Backends) -> Eve
     """The answer to a question as events. Waits for the first, so that a run that cannot start is an HTTP error."""
     first = await first_event(events)
     return EventStream(
-        told(first, events),
+        sse_events(first, events),
         ping_interval_s=services.settings.ping_interval_s,
         closing=services.closing,
         headers={"X-Run-Id": first.run_id},
@@ -49,16 +49,16 @@ async def first_event(events: AsyncIterator[RunEvent]) -> RunEvent:
     return first
 
 
-async def told(first: RunEvent, events: AsyncIterator[RunEvent]) -> AsyncIterator[ServerSentEvent]:
-    """`first` and the rest, to be sent. A stream that was lost for good ends in an `error` event that says how to resume."""
+async def sse_events(first: RunEvent, events: AsyncIterator[RunEvent]) -> AsyncIterator[ServerSentEvent]:
+    """Encodes `first` and the events after it. A stream that was lost ends in an `error` event that says how to resume."""
     async with aclosing(events):  # type: ignore[type-var] # `follow` is an async generator
         yield of_run(first)
-        async for each in tell(events, first.run_id, first.seq):
+        async for each in sse_events_after(events, first.run_id, first.seq):
             yield each
 
 
-async def tell(events: AsyncIterator[RunEvent], run_id: str, seq: int) -> AsyncIterator[ServerSentEvent]:
-    """Events to be sent; `seq` is the last one the client has."""
+async def sse_events_after(events: AsyncIterator[RunEvent], run_id: str, seq: int) -> AsyncIterator[ServerSentEvent]:
+    """Encodes the events after `seq`, the last event that the client has."""
     try:
         async for event in events:
             seq = event.seq

@@ -7,7 +7,7 @@ from groundwork.orchestrator.v1 import orchestrator_pb2 as pb
 
 from kit.errors import GroundworkError
 from services.gateway.access.existence import require_existing
-from services.gateway.access.own_default import all_meant
+from services.gateway.access.own_default import resolve_collection_ids
 from services.gateway.backends import Backends
 from services.gateway.errors import SoundNotUnderstood, SpeechNotOffered
 from services.gateway.models import Json, RunEvent
@@ -139,7 +139,7 @@ class VoiceChat:
         await self._event("error", {**body, "message": body["detail"]})
 
     async def _run_request(self, message: SpokenMessage) -> pb.StartRunRequest:
-        collection_ids = all_meant(self._services, message.collection_ids or [])
+        collection_ids = resolve_collection_ids(self._services, message.collection_ids or [])
         await require_existing(self._services, collection_ids, message.thread_id or "")
         return run_request(message, collection_ids, message.idempotency_key or "", SPOKEN)
 

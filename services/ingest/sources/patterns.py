@@ -8,8 +8,8 @@ def matcher(patterns: str) -> Callable[[str], bool]:
     """Says of a path whether its last part matches one of the patterns, with commas between them. No pattern: all are meant."""
     wanted = [part.strip().lower() for part in patterns.split(",") if part.strip()]
 
-    def is_meant(path: str) -> bool:
+    def is_wanted(path: str) -> bool:
         name = path.rpartition("/")[2].lower()
         return not wanted or any(fnmatchcase(name, pattern) for pattern in wanted)
 
-    return is_meant
+    return is_wanted

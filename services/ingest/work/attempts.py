@@ -95,7 +95,7 @@ class Attempts:
         )
         await self._dead_letters.put(letter)
         _log.error("job_given_up", document_id=job.document_id, reason=failure.reason, error=failure.message)
-        await self._pipeline.fail(job, _told(failure, tries))
+        await self._pipeline.fail(job, _add_tries(failure, tries))
 
 
 def is_hopeless(error: Exception) -> bool:
@@ -105,7 +105,7 @@ def is_hopeless(error: Exception) -> bool:
     return error.reason == "WORKER_DIED" or (error.code in _HOPELESS and not error.retryable)
 
 
-def _told(failure: Failure, tries: Tries) -> Failure:
+def _add_tries(failure: Failure, tries: Tries) -> Failure:
     if failure.reason == "WORKER_DIED":
         return failure
     tried = f"given up after {tries.failures} tries: " if tries.failures > 1 else ""

@@ -27,7 +27,7 @@ from kit.llm import (
 from services.orchestrator.guard.addresses import AddressFilter, addresses_in
 from services.orchestrator.guard.canary import CanaryCheck
 from services.orchestrator.guard.finding import SPEAKER
-from services.orchestrator.guard.telling import say
+from services.orchestrator.guard.reporting import report_safety
 from services.orchestrator.log.events import Safety
 from services.orchestrator.prompts.fencing import QUOTED
 
@@ -66,7 +66,7 @@ class GuardedModel:
                 for passed in output.take(delta):
                     yield passed
                 for seen in output.seen():
-                    await say(seen)
+                    await report_safety(seen)
                 if output.leaks_in_call:
                     raise CanaryInCall(
                         "the model was about to give its instructions away to a tool; the call was not made"

@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from services.orchestrator.errors import QuestionBlocked
 from services.orchestrator.guard.finding import Finding, Kind, find
-from services.orchestrator.guard.telling import say
+from services.orchestrator.guard.reporting import report_safety
 from services.orchestrator.log.events import Evidence, Safety
 
 _SHOWN_CHARS = 200
@@ -47,7 +47,7 @@ def refuse_unsafe(question: str) -> None:
 async def flag_question(question: str) -> None:
     """Has the run say what stands in its question."""
     for each in find(question):
-        await say(_flag("question", question, each))
+        await report_safety(_flag("question", question, each))
 
 
 async def flag_passages(evidence: Sequence[Evidence]) -> None:
@@ -56,7 +56,7 @@ async def flag_passages(evidence: Sequence[Evidence]) -> None:
     for source, orders in zip(evidence, found, strict=True):
         for each in orders:
             if each.kind is not Kind.ABUSE:
-                await say(_flag("passage", source.text, each, source.number))
+                await report_safety(_flag("passage", source.text, each, source.number))
 
 
 async def flag_results(results: Sequence[str]) -> None:
@@ -64,7 +64,7 @@ async def flag_results(results: Sequence[str]) -> None:
     for text in results:
         for each in find(text):
             if each.kind is not Kind.ABUSE:
-                await say(_flag("tool_result", text, each))
+                await report_safety(_flag("tool_result", text, each))
 
 
 def _flag(place: str, text: str, found: Finding, passage: int = 0) -> Safety:

@@ -19,11 +19,11 @@ from services.orchestrator.log.events import (
 from services.orchestrator.metrics import SHED_CHATS
 from services.orchestrator.models import RunRecord
 from services.orchestrator.modes.mode import Mode, ModeServices
-from services.orchestrator.modes.proactive import Asked, Proactive, plan_for, serving
+from services.orchestrator.modes.proactive import ChatTurn, Proactive, plan_for, serving
 from services.orchestrator.modes.tool_answers import ChatLimits, ToolAnswers
 from services.orchestrator.prompts import rules
 from services.orchestrator.settings import OrchestratorSettings
-from services.orchestrator.steps.run import Run, just, tell_time_is_up
+from services.orchestrator.steps.run import Run, resolved, tell_time_is_up
 from services.orchestrator.toolloop.loop import (
     NoFirstWord,
     ToolsNotSupported,
@@ -88,10 +88,10 @@ class Chat(Mode):
         toolbox = await self._by_tools.toolbox(run, record.request, history, by_model=by_model)
         style = rules.SPOKEN if record.request.style else ""
         prompt = await self._remembering.added_to(style, run, record) if self._model_name else ""
-        asked = Asked(run, record, history, serving(toolbox.offered), prompt)
+        asked = ChatTurn(run, record, history, serving(toolbox.offered), prompt)
         by_loop = by_model and toolbox.shown
         first = Plan(Route.TOOLS.value, ()) if by_loop else plan_for(asked.question, history, asked.tools)
-        plan = await run.once("plan", partial(just, first), Plan, is_last_resort=True)
+        plan = await run.once("plan", partial(resolved, first), Plan, is_last_resort=True)
         took_all_time = False
         if plan.route == Route.TOOLS.value:
             try:
@@ -100,7 +100,7 @@ class Chat(Mode):
                 part = "tools" if isinstance(error, ToolsNotSupported) else "llm"
                 await run.say(degraded("plan", part, error, "Going by the words of the message instead."))
                 by_words = plan_for(asked.question, history, asked.tools)
-                plan = await run.once("replan", partial(just, by_words), Plan, is_last_resort=True)
+                plan = await run.once("replan", partial(resolved, by_words), Plan, is_last_resort=True)
                 took_all_time = self._by_tools.took_all_time(run, error.reason)
         answer = await self._proactive.answer(asked, plan)
         if took_all_time:

@@ -18,7 +18,7 @@ from services.orchestrator.modes.mode import ModeServices
 from services.orchestrator.modes.threads import forgotten_documents
 from services.orchestrator.settings import OrchestratorSettings
 from services.orchestrator.steps.budgets import most_budgets
-from services.orchestrator.steps.run import Run, just
+from services.orchestrator.steps.run import Run, resolved
 from services.orchestrator.without_model.followups import search_queries
 from services.orchestrator.without_model.intents import Route, read_intent
 
@@ -57,7 +57,9 @@ class DocumentAnswers:
             return await self._greeted(run, record.request.question)
         history = await self._threads.history(run, record, for_model=bool(self._drafter.model_name))
         queries = search_queries(record.request.question, history)
-        plan = await run.once(f"{within}plan", partial(just, Plan(agent.searching.strategy or "hybrid", queries)), Plan)
+        plan = await run.once(
+            f"{within}plan", partial(resolved, Plan(agent.searching.strategy or "hybrid", queries)), Plan
+        )
         retrieval = await self._evidence(run, record, plan, agent.searching, within)
         if retrieval is None:
             await Screen(run.journal).settle(SEARCH_DOWN)

@@ -15,12 +15,12 @@ from services.orchestrator.models import RunRecord, ToolSelection
 from services.orchestrator.modes.agents import AUTO
 from services.orchestrator.modes.documents import DocumentAnswers, Limits, is_small_talk
 from services.orchestrator.modes.mode import Mode, ModeServices
-from services.orchestrator.modes.proactive import Asked
+from services.orchestrator.modes.proactive import ChatTurn
 from services.orchestrator.modes.routing import Router
 from services.orchestrator.modes.tool_answers import ChatLimits, ToolAnswers
 from services.orchestrator.settings import OrchestratorSettings
 from services.orchestrator.steps.budgets import usual_for
-from services.orchestrator.steps.run import Run, just
+from services.orchestrator.steps.run import Run, resolved
 from services.orchestrator.toolloop.loop import NoFirstWord, ToolsNotSupported
 from services.orchestrator.work import Hands, Work
 
@@ -96,7 +96,7 @@ class Grounded(Mode):
             if answer is not None:
                 return replace(answer, artefacts=tuple(run.journal.progress.artefacts.values()))
             told = Thinking("work", "Searching the documents.")
-        await run.once(_LEFT, partial(just, told), Thinking, is_last_resort=True)
+        await run.once(_LEFT, partial(resolved, told), Thinking, is_last_resort=True)
         return None
 
     async def _by_tools(self, run: Run, record: RunRecord, agent: Agent) -> Answer | None:
@@ -112,7 +112,7 @@ class Grounded(Mode):
         if not toolbox.shown:
             return None
         try:
-            return await self._tools.answer(Asked(run, record, history, {}), toolbox, agent.prompt)
+            return await self._tools.answer(ChatTurn(run, record, history, {}), toolbox, agent.prompt)
         except (ToolsNotSupported, NoFirstWord) as error:
             part = "tools" if isinstance(error, ToolsNotSupported) else "llm"
             await run.say(degraded("plan", part, error, "Searching the documents instead."))

@@ -39,7 +39,7 @@ from services.orchestrator.prompts.fitting import fit
 from services.orchestrator.prompts.messages import talk_messages
 from services.orchestrator.steps.effects import ToolOutcome
 from services.orchestrator.steps.retrying import effect_with_retry
-from services.orchestrator.steps.run import Run, just
+from services.orchestrator.steps.run import Run, resolved
 from services.orchestrator.toolloop.evidence import NotedCall
 from services.orchestrator.verification.checks import Checks
 from services.orchestrator.without_model.followups import search_queries
@@ -49,7 +49,7 @@ _OUT_OF_TIME = "The time of this run was over before anything was found. Please 
 
 
 @dataclass(frozen=True)
-class Asked:
+class ChatTurn:
     """A message, and what there is to answer it with."""
 
     run: Run
@@ -97,7 +97,7 @@ class Proactive:
         self._drafter = drafter
         self._generator = generator
 
-    async def answer(self, asked: Asked, plan: Plan) -> Answer:
+    async def answer(self, asked: ChatTurn, plan: Plan) -> Answer:
         match Route(plan.route):
             case Route.MATH:
                 return await self._computed(asked, plan.queries[0])
@@ -108,7 +108,7 @@ class Proactive:
             case _:
                 return await self._talked(asked)
 
-    async def _searched(self, asked: Asked, queries: Sequence[str]) -> Answer:
+    async def _searched(self, asked: ChatTurn, queries: Sequence[str]) -> Answer:
         run = asked.run
         outcome = await self._called(asked, Route.SEARCH, list(queries))
         if not outcome.ok:
@@ -117,7 +117,7 @@ class Proactive:
             await run.say(Thinking("retrieve", "Search does not answer.", note))
             return await _said(run, text, SupportStatus.UNAVAILABLE)
         found = Retrieval(_numbered(outcome.evidence), _degradations(outcome.content))
-        retrieval = await run.once("evidence", partial(just, found), Retrieval, of_steps=True)
+        retrieval = await run.once("evidence", partial(resolved, found), Retrieval, of_steps=True)
         for part in retrieval.degraded:
             await run.say(Thinking("retrieve", part.message, part))
         check = self._checks.of(run, asked.record, retrieval.evidence)
@@ -131,7 +131,7 @@ class Proactive:
         )
         return answer_of(draft, retrieval.evidence)
 
-    async def _computed(self, asked: Asked, expression: str) -> Answer:
+    async def _computed(self, asked: ChatTurn, expression: str) -> Answer:
         outcome = await self._called(asked, Route.MATH, expression)
         result = outcome.content.get("result") if outcome.ok and isinstance(outcome.content, Mapping) else None
         if result is None:
@@ -139,7 +139,7 @@ class Proactive:
         sign = "=" if outcome.content.get("exact", True) else "≈"
         return await _said(asked.run, f"{expression} {sign} {result}")
 
-    async def _time(self, asked: Asked) -> Answer:
+    async def _time(self, asked: ChatTurn) -> Answer:
         outcome = await self._called(asked, Route.TIME)
         if not (outcome.ok and isinstance(outcome.content, Mapping) and "time" in outcome.content):
             return await _said(asked.run, f"I could not find out what time it is: {outcome.summary}")
@@ -147,7 +147,7 @@ class Proactive:
         weekday, zone = outcome.content.get("weekday", ""), outcome.content.get("timezone", "")
         return await _said(asked.run, f"It is {weekday}, {day}, {time[:5]} ({zone}).".replace("is , ", "is "))
 
-    async def _called(self, asked: Asked, route: Route, asks_for: Any = None) -> ToolOutcome:
+    async def _called(self, asked: ChatTurn, route: Route, asks_for: Any = None) -> ToolOutcome:
         """What came of the call of the tool that serves the route. One that no budget allows, or that could not be logged, has
         failed."""
         run, record, tool = asked.run, asked.record, asked.tools[route.value]
@@ -160,7 +160,7 @@ class Proactive:
         except (BudgetSpent, ReadOnlyRun) as error:
             return ToolOutcome(False, None, error.message, error.reason)
 
-    async def _talked(self, asked: Asked) -> Answer:
+    async def _talked(self, asked: ChatTurn) -> Answer:
         intent = read_intent(asked.question)
         able = sorted(asked.tools.values(), key=lambda tool: (-tool.worth, tool.name))
         abilities = [tool.without_model.ability for tool in able if tool.without_model and tool.without_model.ability]
@@ -178,7 +178,7 @@ class Proactive:
         withheld = asked.record.request.tools is not None
         return await _said(asked.run, _cannot(abilities, is_withheld=withheld), SupportStatus.UNAVAILABLE)
 
-    async def _talk(self, asked: Asked) -> Draft:
+    async def _talk(self, asked: ChatTurn) -> Draft:
         asked.run.budgets.require_model()
         messages = talk_messages(asked.question, asked.history, asked.prompt)
         model = self._generator.model

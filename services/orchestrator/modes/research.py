@@ -25,7 +25,7 @@ from services.orchestrator.research.gate import ResearchGate
 from services.orchestrator.research.running import ResearchRun
 from services.orchestrator.research.steps import ResearchServices
 from services.orchestrator.settings import OrchestratorSettings
-from services.orchestrator.steps.run import Run, just
+from services.orchestrator.steps.run import Run, resolved
 
 RESEARCH = "research"
 """What an operator switches."""
@@ -109,7 +109,7 @@ class Research(Mode):
         self._gate.failed()
         note = Degradation("agent", reason, f"Research broke ({message}): answering with one search instead.")
         told = Thinking("load", "Answering with one search.", note)
-        await run.once(_FAILED, partial(just, told), Thinking, is_last_resort=True)
+        await run.once(_FAILED, partial(resolved, told), Thinking, is_last_resort=True)
         return None
 
 

@@ -8,7 +8,7 @@ from kit.dropped_in import modules_in
 from services.orchestrator import modes as folder
 from services.orchestrator.errors import ModeNotOffered
 from services.orchestrator.guard.policy import Guard, flag_question, strictest
-from services.orchestrator.guard.telling import told_to
+from services.orchestrator.guard.reporting import report_safety_to
 from services.orchestrator.log.events import Answer, RunMode, RunStarted, RunStatus
 from services.orchestrator.log.journal import Journal
 from services.orchestrator.models import RunRecord, RunRequest
@@ -52,7 +52,7 @@ class Modes:
         mode = self.named(record.request.mode)
         with mode.admitted(journal.progress.mode) as served_as:
             run = await Run.begin(journal, self._started(mode, record.request, served_as))
-            with told_to(run.say):
+            with report_safety_to(run.say):
                 if strictest(self.guard, record.request.guard) is not Guard.PASS:
                     await flag_question(record.request.question)
                 answer = await run.once("answer", partial(mode.answer, run, record), Answer, of_steps=True)

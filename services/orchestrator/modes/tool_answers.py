@@ -23,7 +23,7 @@ from services.orchestrator.log.screen import Screen
 from services.orchestrator.models import RunRecord, RunRequest, Turn
 from services.orchestrator.modes.drafts import answer_of, answer_tokens, checked, speaks_of_actions
 from services.orchestrator.modes.mode import ModeServices
-from services.orchestrator.modes.proactive import Asked
+from services.orchestrator.modes.proactive import ChatTurn
 from services.orchestrator.modes.threads import forgotten_documents
 from services.orchestrator.modes.toolboxes import Toolbox, Toolboxes
 from services.orchestrator.prompts.messages import tool_messages
@@ -134,7 +134,7 @@ class ToolAnswers:
             is_last_resort=True,
         )
 
-    async def answer(self, asked: Asked, toolbox: Toolbox, prompt: str = "") -> Answer:
+    async def answer(self, asked: ChatTurn, toolbox: Toolbox, prompt: str = "") -> Answer:
         """The answer of the model with the tools of the box; `prompt` is what an agent tells it.
 
         Raises ToolsNotSupported, NoFirstWord; Parked when a call waits for a person.
@@ -165,7 +165,7 @@ class ToolAnswers:
         draft = await run.once("verify", judge, Draft, show=checked, is_last_resort=True)
         return answer_of(draft, result.evidence)
 
-    def _checking(self, asked: Asked, evidence: Sequence[Evidence]) -> Checking:
+    def _checking(self, asked: ChatTurn, evidence: Sequence[Evidence]) -> Checking:
         check = self._checks.of(asked.run, asked.record, evidence)
         return Checking(check, asked.question, evidence, asked.run.journal)
 

@@ -89,10 +89,10 @@ def find_facts(evidence: Sequence[Evidence]) -> list[Fact]:
     text = "\n".join(passage.text for passage in evidence)
     lower = frozenset(re.findall(r"\b[^\W\d_][^\W_]*\b", text))
     found = (fact for passage in evidence for fact in _facts_of(passage))
-    return [fact for fact in found if _is_told_apart(fact, text, lower)]
+    return [fact for fact in found if _is_distinct(fact, text, lower)]
 
 
-def _is_told_apart(fact: Fact, text: str, words_of_text: frozenset[str]) -> bool:
+def _is_distinct(fact: Fact, text: str, words_of_text: frozenset[str]) -> bool:
     """Whether a name is no word that is written small elsewhere, and a term one that the passages use again."""
     first, *others = fact.answer.split()
     if fact.kind is FactKind.NAME:

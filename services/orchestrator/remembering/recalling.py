@@ -14,7 +14,7 @@ from services.orchestrator.ports import RunSources
 from services.orchestrator.prompts.memory import remembered_block
 from services.orchestrator.remembering.models import ALWAYS, AUTO, OFF, Hint, Hints, LearntTurn
 from services.orchestrator.remembering.ports import Facts, TurnQueue
-from services.orchestrator.steps.run import Run, just
+from services.orchestrator.steps.run import Run, resolved
 
 HINTS = 3
 _SHORT = 10
@@ -109,5 +109,5 @@ class RememberedFacts:
             hints = [hint for source, hint in sources.items() if source not in forgotten]
         if not hints and not run.is_recorded(_STEP):
             return ()
-        told = await run.once(_STEP, partial(just, Hints(hints)), Hints, show=Hints.event, is_last_resort=True)
+        told = await run.once(_STEP, partial(resolved, Hints(hints)), Hints, show=Hints.event, is_last_resort=True)
         return told.hints

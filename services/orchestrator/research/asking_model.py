@@ -25,7 +25,7 @@ from services.orchestrator.log.events import Coverage, Evidence, MetadataValues,
 from services.orchestrator.models import Tool, Turn
 from services.orchestrator.prompts.messages import alternating
 from services.orchestrator.prompts.passages import source_block
-from services.orchestrator.research.calling import calls_schema, calls_told, usable_calls
+from services.orchestrator.research.calling import calls_schema, describe_tools, usable_calls
 from services.orchestrator.research.models import PlannedSearch, Purpose, ResearchPlan
 from services.orchestrator.research.planning import CHANNEL, different
 
@@ -117,7 +117,7 @@ async def plan_by_model(
     schema, system = PLAN_SCHEMA, _PLAN.format(today=now.date().isoformat())
     if tools:
         schema = {**schema, "properties": {**schema["properties"], "calls": calls_schema(tools)}}
-        system = f"{system}\n{_CALLS}\n{calls_told(tools)}"
+        system = f"{system}\n{_CALLS}\n{describe_tools(tools)}"
     planned = await _filled(model, schema, system, asked)
     queries = distinct([question, *planned["queries"]])
     if len(queries) < QUERIES_MIN:

@@ -50,7 +50,7 @@ class ResearchTools:
         """The tools that the request names, as they were when the run began; none, said so, when the tools service does not
         answer."""
         names = self._request.tools.names if self._request.tools is not None else ()
-        return await self._run.once("tools", self._named, list[Tool], show=_told) if names else ()
+        return await self._run.once("tools", self._named, list[Tool], show=_list_tools) if names else ()
 
     async def _named(self) -> list[Tool]:
         names = self._request.tools.names if self._request.tools is not None else ()
@@ -137,7 +137,7 @@ def calls_schema(tools: Sequence[Tool]) -> Mapping[str, Any]:
     }
 
 
-def calls_told(tools: Sequence[Tool]) -> str:
+def describe_tools(tools: Sequence[Tool]) -> str:
     """The tools as a planning model reads of them."""
     lines = [f"{each.name}: {each.description} Arguments: {json.dumps(each.parameters)}" for each in tools]
     return "\n".join(lines)
@@ -164,7 +164,7 @@ def _arguments_of(question: str, schema: Mapping[str, Any]) -> dict[str, Any]:
     return {required[0]: question[: argument.get("maxLength", len(question))]}
 
 
-def _told(tools: Sequence[Tool]) -> Thinking:
+def _list_tools(tools: Sequence[Tool]) -> Thinking:
     names = ", ".join(each.name for each in tools)
     return Thinking("tools", f"Tools: {names}." if names else "No tools.")
 

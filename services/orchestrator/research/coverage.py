@@ -10,7 +10,7 @@ from kit.language.terms import tokens
 from services.orchestrator.log.events import Coverage, CoveragePart, Evidence, PartState
 from services.orchestrator.research.models import PartKind, QuestionPart
 from services.orchestrator.research.question.names import Name, stems_of
-from services.orchestrator.research.question.relations import told_by
+from services.orchestrator.research.question.relations import relation_words
 from services.orchestrator.research.search.hops import Hop, find_hops
 
 ENOUGH = 0.8
@@ -151,7 +151,7 @@ def _share(wanted: frozenset[str], stems: frozenset[str]) -> float:
 
 
 def _has(wanted: str, stems: frozenset[str]) -> bool:
-    if wanted in stems or told_by((wanted,)) & stems:
+    if wanted in stems or relation_words((wanted,)) & stems:
         return True
     prefix = wanted[:_PREFIX_CHARS]
     return len(prefix) == _PREFIX_CHARS and any(each.startswith(prefix) for each in stems)

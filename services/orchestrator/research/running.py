@@ -13,10 +13,10 @@ from services.orchestrator.log.screen import Screen
 from services.orchestrator.models import ResearchOptions, RunRecord
 from services.orchestrator.modes.drafts import answer_of, checked, write_draft
 from services.orchestrator.research.endings import AnswerEnding, by_citation, ending_of, reconciled, with_note
+from services.orchestrator.research.event_payloads import degradations
 from services.orchestrator.research.models import REPORT
 from services.orchestrator.research.report import Report, Section, outline, second_sections, several
 from services.orchestrator.research.steps import ResearchServices, ResearchSteps, RoundsState, Task
-from services.orchestrator.research.telling import degradations
 from services.orchestrator.steps.run import Run
 
 
@@ -107,7 +107,7 @@ class ResearchRun:
         ending = ending_of(draft, searched)
         if ending is AnswerEnding.REFUSAL and not draft.is_refusal:
             draft = await run.once(
-                "refusal", partial(self._refused, task, state), Draft, show=_refusal_told, is_last_resort=True
+                "refusal", partial(self._refused, task, state), Draft, show=_describe_refusal, is_last_resort=True
             )
         draft = with_note(draft, ending, searched, question)
         await Screen(run.journal).settle(draft.text)
@@ -124,5 +124,5 @@ def _best_first(state: RoundsState) -> Sequence[Evidence]:
     return tuple(sorted(state.evidence.evidence, key=lambda each: -each.score))
 
 
-def _refusal_told(_: Draft) -> Payload:
+def _describe_refusal(_: Draft) -> Payload:
     return Thinking("verify", "The passages do not carry an answer.")

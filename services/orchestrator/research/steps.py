@@ -19,6 +19,14 @@ from services.orchestrator.research.asking_model import clarify_by_model, plan_b
 from services.orchestrator.research.calling import ResearchTools, calls_by_rules, taint_of
 from services.orchestrator.research.coverage import ENOUGH, measure_coverage
 from services.orchestrator.research.endings import LEAST_COVERED, Searched
+from services.orchestrator.research.event_payloads import (
+    describe_effort,
+    describe_joined,
+    describe_plan,
+    describe_refinement,
+    describe_round,
+    describe_unclear,
+)
 from services.orchestrator.research.models import (
     Effort,
     PlannedSearch,
@@ -36,15 +44,7 @@ from services.orchestrator.research.search.investigations import Investigation, 
 from services.orchestrator.research.search.neighbours import read_neighbours
 from services.orchestrator.research.search.refining import refine_by_rules
 from services.orchestrator.research.search.rounds import LIMITS, OUTAGES, EffortLimits, is_done, search_all
-from services.orchestrator.research.telling import (
-    told_effort,
-    told_joined,
-    told_plan,
-    told_refinement,
-    told_round,
-    told_unclear,
-)
-from services.orchestrator.steps.run import Run, just, tell_time_is_up
+from services.orchestrator.steps.run import Run, resolved, tell_time_is_up
 from services.orchestrator.verification.checks import Checks
 from services.orchestrator.without_model.followups import stand_alone
 
@@ -132,7 +132,9 @@ class ResearchSteps:
         """What is to be done, decided once. Raises Parked while the user is asked what is meant."""
         run = self._run
         effort = choose_effort(stand_alone(asked, history), Effort(self._options.effort or Effort.AUTO.value))
-        chosen = await run.once("effort", partial(just, effort), ChosenEffort, show=told_effort, is_last_resort=True)
+        chosen = await run.once(
+            "effort", partial(resolved, effort), ChosenEffort, show=describe_effort, is_last_resort=True
+        )
         if chosen.effort is Effort.HIGH:
             asked = await self._clarified(asked, history)
         question = stand_alone(asked, history)
@@ -142,7 +144,7 @@ class ResearchSteps:
             "plan",
             partial(self._planned, question, history, chosen.effort, tools),
             ResearchPlan,
-            show=partial(told_plan, chosen.effort, parts),
+            show=partial(describe_plan, chosen.effort, parts),
             is_last_resort=True,
         )
         return Task(asked, question, history, parts, plan, chosen.effort, self._limits(chosen.effort), tools)
@@ -151,7 +153,7 @@ class ResearchSteps:
         """The question with what the user answers, where it cannot be answered as it stands."""
         run = self._run
         unclear = partial(self._unclear, asked, history)
-        found = await run.once("clarify", unclear, Unclear, show=told_unclear, is_last_resort=True)
+        found = await run.once("clarify", unclear, Unclear, show=describe_unclear, is_last_resort=True)
         if not found.question:
             return asked
         expires_at = run.journal.now() + timedelta(seconds=self._services.input_life_s)
@@ -252,8 +254,8 @@ class ResearchSteps:
         state.searches += [search for each in ended for search in each.searches[known[1] :]]
         number = max(len(each.found) for each in ended) + 1
         state.evidence = fuse([*state.called, *state.found], task.question, task.limits.passages, state.evidence)
-        told = told_joined(state.evidence, number)
-        await self._run.once("joined/retrieve", partial(just, told), Retrieval, is_last_resort=True)
+        told = describe_joined(state.evidence, number)
+        await self._run.once("joined/retrieve", partial(resolved, told), Retrieval, is_last_resort=True)
         await self._measure(state, task, Investigation(task.parts, task.limits), "joined", number)
         if spent := next((each.spent_budget for each in ended if each.spent_budget), ""):
             state.spent_budget = spent
@@ -303,7 +305,7 @@ class ResearchSteps:
         coverage = replace(measured, round=number, investigation=investigation.title)
         if investigation.title:
             coverage = without_numbers(coverage, state.known.evidence)
-        state.coverages.append(await self._run.once(f"{key}/coverage", partial(just, coverage), Coverage))
+        state.coverages.append(await self._run.once(f"{key}/coverage", partial(resolved, coverage), Coverage))
 
     async def _refined(self, state: RoundsState, task: Task, investigation: Investigation) -> list[PlannedSearch]:
         """What the next round searches for; nothing where there is nothing left to try. Raises BudgetSpent."""
@@ -312,7 +314,7 @@ class ResearchSteps:
             f"{investigation.key}round{number}/plan",
             partial(self._refinement, state, task, investigation),
             list[PlannedSearch],
-            show=partial(told_refinement, number, task.effort, task.plan, investigation.title),
+            show=partial(describe_refinement, number, task.effort, task.plan, investigation.title),
         )
 
     async def _refinement(self, state: RoundsState, task: Task, investigation: Investigation) -> list[PlannedSearch]:
@@ -355,7 +357,7 @@ class ResearchSteps:
             f"{key}/retrieve",
             partial(self._search, searches, task),
             RoundFound,
-            show=lambda found: told_round(found, fused(found), number, investigation.title, state.known.evidence),
+            show=lambda found: describe_round(found, fused(found), number, investigation.title, state.known.evidence),
         )
         state.evidence = fused(found)
         state.found.append(found)

@@ -24,7 +24,7 @@ from datetime import UTC, datetime
 import structlog
 
 from kit.errors import Unavailable
-from kit.process.waiting import Sparing
+from kit.process.waiting import FailureLogLimit
 from services.orchestrator.errors import FencedOff
 from services.orchestrator.log.events import RunEvent
 from services.orchestrator.models import RunKey, RunMarker, Wait
@@ -60,7 +60,7 @@ class Ownership:
 
     async def keep_lease(self) -> None:
         """Renews the lease three times in its lifetime. Runs until cancelled."""
-        complaints = Sparing()
+        complaints = FailureLogLimit()
         while True:
             try:
                 # An answer that is lost with its connection must not be waited for longer than the lease lasts.

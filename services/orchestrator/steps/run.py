@@ -268,8 +268,8 @@ async def _flag_orders(result: object) -> None:
         await flag_passages(result.evidence)
 
 
-async def just(value: T) -> T:
-    """A result that takes no work."""
+async def resolved(value: T) -> T:
+    """A step whose result is known already."""
     return value
 
 

@@ -135,7 +135,7 @@ class ForcedAnswers:
             if not run.is_recorded(key):
                 run.budgets.require_model()
             return await run.once(
-                key, partial(self._asked, run, task, completer, found, number, why), Attempt, show=_told_of
+                key, partial(self._asked, run, task, completer, found, number, why), Attempt, show=_describe_attempt
             )
         except BudgetSpent:
             return None
@@ -209,7 +209,7 @@ def _honest(said: Sequence[str], why: Degradation) -> str:
     return f"I could not finish this answer. {why.message}\n\nThis is what the tools said:\n{lines}"[:_MAX_QUOTED_CHARS]
 
 
-def _told_of(attempt: Attempt) -> Payload:
+def _describe_attempt(attempt: Attempt) -> Payload:
     if attempt.failure is not None:
         note = Degradation("llm", attempt.failure.reason, attempt.failure.message)
         return Thinking("answer", "The model could not be made to answer.", note)

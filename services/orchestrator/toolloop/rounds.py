@@ -26,7 +26,7 @@ from services.orchestrator.log.screen import LONGEST_PIECE_CHARS
 from services.orchestrator.metrics import REQUESTED_CALLS
 from services.orchestrator.ports import Tools
 from services.orchestrator.prompts.fitting import fit
-from services.orchestrator.steps.run import Run, just
+from services.orchestrator.steps.run import Run, resolved
 from services.orchestrator.toolloop import observations
 from services.orchestrator.toolloop.calling import Called, Calling
 from services.orchestrator.toolloop.completion import Completer, Completion
@@ -126,7 +126,7 @@ class Rounds:
         key = self._key(self._number)
         if not self._run.is_recorded(key):
             self._run.budgets.require_model()
-        said = await self._run.once(key, self._asked, Round, show=_told_of)
+        said = await self._run.once(key, self._asked, Round, show=_describe_round)
         if said.calls:
             known = self.book.all
             self._take_in(said, await self._calling.outcomes(self._number, said.calls, said.arguments, said.plan))
@@ -138,7 +138,7 @@ class Rounds:
         """Shows the passages that the round has brought, under the numbers that the answer cites."""
         if found:
             key = f"round{self._number}/evidence"
-            await self._run.once(key, partial(just, Retrieval(tuple(found))), Retrieval, of_steps=True)
+            await self._run.once(key, partial(resolved, Retrieval(tuple(found))), Retrieval, of_steps=True)
 
     def result(self, text: str, end: LoopEnd) -> LoopResult:
         return LoopResult(text, self.book.all, end)
@@ -270,7 +270,7 @@ def _written_by(messages: Sequence[ChatMessage]) -> tuple[Sequence[str], Sequenc
     return own, [each.content for each in before if each.role == "assistant"]
 
 
-def _told_of(said: Round) -> Payload:
+def _describe_round(said: Round) -> Payload:
     if said.failure is not None:
         return Thinking("answer", "The model failed.", Degradation("llm", said.failure.reason, said.failure.message))
     if not said.calls:

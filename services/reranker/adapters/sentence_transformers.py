@@ -43,7 +43,7 @@ def show_device_memory(device: str) -> None:
         return
     import torch  # noqa: PLC0415 - an extra
 
-    def told(ask: Callable[[], int]) -> Callable[[], float]:
+    def readable(ask: Callable[[], int]) -> Callable[[], float]:
         def answer() -> float:
             try:
                 return ask()
@@ -53,9 +53,9 @@ def show_device_memory(device: str) -> None:
         return answer
 
     memory = metrics.DEVICE_MEMORY
-    memory.labels("free").set_function(told(lambda: torch.cuda.mem_get_info(device)[0]))
-    memory.labels("total").set_function(told(lambda: torch.cuda.mem_get_info(device)[1]))
-    memory.labels("ours").set_function(told(lambda: torch.cuda.memory_reserved(device)))
+    memory.labels("free").set_function(readable(lambda: torch.cuda.mem_get_info(device)[0]))
+    memory.labels("total").set_function(readable(lambda: torch.cuda.mem_get_info(device)[1]))
+    memory.labels("ours").set_function(readable(lambda: torch.cuda.memory_reserved(device)))
 
 
 class _TorchModel:

@@ -46,7 +46,7 @@ async def whole_document(context: ToolContext, document_id: str, most: int) -> S
             return Section(passages, section.document_chunk_count)
 
 
-async def documents_meant(
+async def resolve_documents(
     context: ToolContext, document_ids: Sequence[str], collection_ids: Sequence[str], most: int
 ) -> Sequence[str]:
     """Ids of the documents: those that are named, else the newest of the collections that may be read. Raises

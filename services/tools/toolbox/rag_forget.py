@@ -63,7 +63,7 @@ POLICY = Policy(
 
 async def rag_forget(document: str, context: ToolContext, collection_id: str = "") -> ToolOutput:
     """Whether there was such a document to delete. One that is gone already is no error: the call may be a repeated one."""
-    collection_id = context.meant(collection_id)
+    collection_id = context.resolve_collection_id(collection_id)
     found = await _by_id(context, document, collection_id)
     if found is None:
         collection = permitted(context.collection_ids, collection_id or context.notes)

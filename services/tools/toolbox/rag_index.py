@@ -82,7 +82,7 @@ async def rag_index(text: str, context: ToolContext, title: str = "", collection
     if not text.strip():
         raise ToolError("there is nothing to keep: the text is empty", reason="TEXT_EMPTY")
     # A collection other than the notes has to be named, even the only one: who allows the call reads it in the arguments.
-    collection = permitted(context.collection_ids, context.meant(collection_id) or context.notes)
+    collection = permitted(context.collection_ids, context.resolve_collection_id(collection_id) or context.notes)
     name = document_name(title, text, context.call_id)
     await context.progress(f"Keeping {name} in {collection}")
     document = await _kept(context, collection, name, text)

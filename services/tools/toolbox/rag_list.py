@@ -59,7 +59,7 @@ POLICY = Policy(
 
 async def rag_list(context: ToolContext, collection_id: str = "", limit: int = 20, page_token: str = "") -> ToolOutput:
     """Documents of one collection; without a collection also the ids of those that may be listed."""
-    collection = permitted(context.collection_ids, context.meant(collection_id) or _default(context))
+    collection = permitted(context.collection_ids, context.resolve_collection_id(collection_id) or _default(context))
     documents = context.services.documents
     content: dict[str, Any] = {"collection_id": collection}
     if not collection_id:

@@ -10,7 +10,7 @@ from services.tools.context import ToolContext
 from services.tools.errors import InvalidArguments
 from services.tools.models import Passage, Policy, ToolOutput
 from services.tools.passages.rendering import citable, excerpt
-from services.tools.passages.whole import DOCUMENT_ID, documents_meant, whole_document
+from services.tools.passages.whole import DOCUMENT_ID, resolve_documents, whole_document
 
 DOCUMENTS_MAX = 20
 _PASSAGES_MAX = 400
@@ -69,7 +69,7 @@ async def structured_extraction(
     fields = fields_of_schema(schema)
     if not fields:
         raise InvalidArguments('schema: it has no properties; write {"type": "object", "properties": {…}}')
-    ids = await documents_meant(context, document_ids, collection_ids, DOCUMENTS_MAX)
+    ids = await resolve_documents(context, document_ids, collection_ids, DOCUMENTS_MAX)
     rows: list[dict[str, Any]] = []
     cells: list[Cell[Passage]] = []
     left = 0

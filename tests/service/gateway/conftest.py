@@ -27,7 +27,7 @@ from kit.testing.harness import make_verifier
 from services.gateway.access.keys import Keys
 from services.gateway.api import create_api
 from services.gateway.backends import open_backends
-from services.gateway.serving.lobby import connection_limits
+from services.gateway.serving.connection_table import connection_limits
 from services.gateway.serving.server import HttpServer, bind
 from services.gateway.settings import GatewaySettings
 from tests.service.gateway.fakes import (

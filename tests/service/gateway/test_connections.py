@@ -18,9 +18,9 @@ from groundwork.ingest.v1 import ingest_pb2
 from kit.testing.harness import free_port, running_service
 from services.gateway.app import run
 from services.gateway.routes import upload
-from services.gateway.serving import connections, lobby
+from services.gateway.serving import connection_table, connections
+from services.gateway.serving.connection_table import connection_limits
 from services.gateway.serving.connections import Connection
-from services.gateway.serving.lobby import connection_limits
 from tests.service.gateway.conftest import Live, Settings, World
 from tests.service.gateway.fakes import document
 
@@ -229,7 +229,7 @@ async def answered_and_closed(http: httpx.AsyncClient, path: bytes) -> tuple[int
 async def test_crowd_beyond_what_can_be_read_from_is_refused_at_once(
     live: Live, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lobby, "_SPARE", 0)
+    monkeypatch.setattr(connection_table, "_SPARE", 0)
     async with live(**PATIENT, max_connections=1) as http, AsyncExitStack() as stack:
         stream = await stack.enter_async_context(connected(http))
         await stream.send(b"GET /v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n")

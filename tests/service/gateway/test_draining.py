@@ -21,7 +21,7 @@ from services.gateway.app import run
 from services.gateway.backends import open_backends
 from services.gateway.metrics import CONNECTIONS
 from services.gateway.serving import connections
-from services.gateway.serving.lobby import connection_limits
+from services.gateway.serving.connection_table import connection_limits
 from services.gateway.serving.server import HttpServer, bind
 from services.gateway.settings import GatewaySettings
 from tests.service.gateway.conftest import SERVICES, Settings, World

@@ -11,7 +11,13 @@ import pytest
 from groundwork.ingest.v1 import ingest_pb2
 
 from services.gateway.serving import connections
-from services.gateway.serving.lobby import ConnectionLimits, Lobby, connection_limits, origin_of, stream_limit
+from services.gateway.serving.connection_table import (
+    ConnectionLimits,
+    ConnectionTable,
+    connection_limits,
+    origin_of,
+    stream_limit,
+)
 from services.gateway.settings import GatewaySettings
 from services.gateway.streams.shares import StreamShares
 from tests.service.gateway.conftest import Live, Settings, World
@@ -119,8 +125,8 @@ def test_proxies_are_read_from_a_list(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @dataclass(eq=False)
-class Guest:
-    """A connection as the lobby sees it."""
+class OpenConnection:
+    """A connection as the table sees it."""
 
     origin: str | None
     cut: str = ""
@@ -129,24 +135,26 @@ class Guest:
         self.cut = why
 
 
-def lobby(**limits: Any) -> Lobby:
+def table(**limits: Any) -> ConnectionTable:
     timeouts = {"head_timeout_s": 1.0, "idle_timeout_s": 1.0, "send_timeout_s": 1.0}
-    return Lobby(ConnectionLimits(**{"max_connections": 8, "max_per_address": 2, "proxies": (), **timeouts, **limits}))
+    return ConnectionTable(
+        ConnectionLimits(**{"max_connections": 8, "max_per_address": 2, "proxies": (), **timeouts, **limits})
+    )
 
 
-def entered(lobby: Lobby, origin: str | None, *, busy: bool) -> Guest:
-    guest = Guest(origin)
-    assert lobby.enter(guest) is None
-    (lobby.busy if busy else lobby.wait)(guest)
+def entered(table: ConnectionTable, origin: str | None, *, busy: bool) -> OpenConnection:
+    guest = OpenConnection(origin)
+    assert table.enter(guest) is None
+    (table.busy if busy else table.wait)(guest)
     return guest
 
 
 def test_address_with_its_share_at_work_gets_no_more_and_others_do() -> None:
-    rooms = lobby()
+    rooms = table()
     first = entered(rooms, "a", busy=True)
     entered(rooms, "a", busy=True)
     bystander = entered(rooms, "b", busy=False)
-    refusal = rooms.enter(Guest("a"))
+    refusal = rooms.enter(OpenConnection("a"))
     assert refusal is not None
     assert (refusal.code.http_status, refusal.reason) == (429, "TOO_MANY_CONNECTIONS_FROM_ADDRESS")
     assert "GROUNDWORK_PROXIES" in refusal.message
@@ -159,7 +167,7 @@ def test_address_with_its_share_at_work_gets_no_more_and_others_do() -> None:
 
 
 def test_address_makes_room_for_itself_from_its_own_that_wait() -> None:
-    rooms = lobby()
+    rooms = table()
     bystander = entered(rooms, "b", busy=False)
     first = entered(rooms, "a", busy=False)
     entered(rooms, "a", busy=True)
@@ -168,10 +176,10 @@ def test_address_makes_room_for_itself_from_its_own_that_wait() -> None:
 
 
 def test_what_has_left_is_not_counted() -> None:
-    rooms = lobby()
+    rooms = table()
     for _ in range(5):
         rooms.leave(entered(rooms, "a", busy=True))
-    assert rooms.enter(Guest("a")) is None
+    assert rooms.enter(OpenConnection("a")) is None
 
 
 async def test_refusal_by_address_is_told_and_health_still_answers(

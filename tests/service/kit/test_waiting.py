@@ -23,7 +23,7 @@ from kit.jetstream import KeyValue, Nats, ObjectStore, connect
 from kit.jetstream.opening import patient
 from kit.process.service import Service
 from kit.process.settings import MessageStoreSettings
-from kit.process.waiting import Sparing, Waiting
+from kit.process.waiting import FailureLogLimit, Waiting
 from kit.stores.message_store import STOPS_AFTER_S, StoreWatch, lasting, open_message_store
 from kit.testing.harness import free_port, open_test_channel
 from kit.testing.nats import NatsServer
@@ -319,7 +319,7 @@ async def test_wait_is_logged_when_it_gets_long_every_half_minute_and_when_it_is
 
 def test_loop_that_fails_again_and_again_tells_it_every_half_minute() -> None:
     seconds = itertools.count()
-    complaints = Sparing(clock=lambda: next(seconds))
+    complaints = FailureLogLimit(clock=lambda: next(seconds))
     told = [complaints.is_due() for _ in range(61)]
     assert [second for second, is_told in enumerate(told) if is_told] == [0, 30, 60]
     assert [complaints.is_over(), complaints.is_over(), complaints.is_due()] == [True, False, True]

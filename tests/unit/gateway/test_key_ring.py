@@ -18,7 +18,7 @@ from services.gateway.access import key_ring
 from services.gateway.access.auth import KeyDoor
 from services.gateway.access.bootstrap_key import BootstrapKey
 from services.gateway.access.key_ring import ApiKeysUnknown, KeyRing
-from services.gateway.serving.allowance import Allowance
+from services.gateway.serving.rate_limiter import RateLimiter
 from services.gateway.settings import GatewaySettings
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
@@ -99,7 +99,7 @@ async def test_who_shows_an_unknown_key_waits_a_few_seconds_for_the_store_at_mos
 
     async with played.following() as ring:
         await ring.wait_fresh()
-        wrong_keys = Allowance(20, lambda: 0.0)
+        wrong_keys = RateLimiter(20, lambda: 0.0)
         bootstrap = BootstrapKey(GatewaySettings(), lambda: NOW)
         door = KeyDoor(ring, wrong_keys, (), latest_revision=latest_revision, used=lambda _: None, bootstrap=bootstrap)
         with pytest.raises(ApiKeyInvalid):

@@ -221,9 +221,9 @@ async def test_everybody_keeps_notes_of_their_own(documents: FakeDocuments) -> N
 
 async def test_default_is_the_callers_own(documents: FakeDocuments) -> None:
     context = tool_context(documents=documents, caller=Principal("acme", "ann"))
-    own = context.meant("default")
+    own = context.resolve_collection_id("default")
     assert own.startswith("default-")
     documents.collections.add(own)
     assert _content(await rag_index("A note.", context, collection_id="default"))["collection_id"] == own
     bound = tool_context(documents=documents, caller=Principal("acme", "ann"), collection_ids=["notes"])
-    assert bound.meant("notes") == "notes", "what a conversation is bound to is that very collection"
+    assert bound.resolve_collection_id("notes") == "notes", "what a conversation is bound to is that very collection"

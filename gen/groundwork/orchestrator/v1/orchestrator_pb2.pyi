@@ -3654,7 +3654,7 @@ class LimitState(_message.Message):
     whose: _builtins.str
     """Whose use it sums up: "all", "tenant" or "subject"."""
     used: _builtins.float
-    """Used in this hour, day or month, with what runs that go on have reserved. Absent of "all" for whoever is no operator."""
+    """Used in this hour, day or month, with what runs that go on have reserved. Absent from "all" for callers who are no operators."""
     @_builtins.property
     def limit(self) -> Global___Limit:
         """The limit."""

@@ -56,7 +56,7 @@ class RunRecord(_message.Message):
 
     @_builtins.property
     def scopes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """What the asker may do; whoever works on the run acts with the same scopes."""
+        """What the caller may do; each process that works on the run acts with the same scopes."""
 
     @_builtins.property
     def created_at(self) -> _timestamp_pb2.Timestamp:
@@ -94,7 +94,7 @@ class RunRecord(_message.Message):
 
     @_builtins.property
     def groups(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Groups that the asker was in; whoever works on the run acts with the same groups."""
+        """Groups that the caller was in; each process that works on the run acts with the same groups."""
 
     def __init__(
         self,

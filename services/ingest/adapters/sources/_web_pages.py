@@ -45,7 +45,7 @@ def sitemap_of(body: bytes) -> tuple[list[str], list[str]] | None:
     return None
 
 
-def is_meant_as_sitemap(body: bytes) -> bool:
+def looks_like_sitemap(body: bytes) -> bool:
     """Whether XML that cannot be parsed began as a sitemap."""
     return b"<urlset" in body[:_HEAD_BYTES] or b"<sitemapindex" in body[:_HEAD_BYTES]
 

@@ -43,7 +43,7 @@ class BucketReader:
         self._http = http
         self._url = f"{endpoint}/{quote(settings['bucket'])}"
         self._prefix = settings.get("prefix", "")
-        self._is_meant = matcher(settings.get("only", ""))
+        self._is_wanted = matcher(settings.get("only", ""))
         self._max_files = opening.surroundings.max_files
 
     async def look(self) -> None:
@@ -96,7 +96,7 @@ class BucketReader:
             key = entry.findtext("{*}Key", "")
             key = unquote_plus(key) if is_quoted else key
             name = key.removeprefix(self._prefix).lstrip("/") or key.rpartition("/")[2]
-            if key and not key.endswith("/") and self._is_meant(key):
+            if key and not key.endswith("/") and self._is_wanted(key):
                 size_bytes = int(entry.findtext("{*}Size", "0"))
                 files.append(SourceFile(key, entry.findtext("{*}ETag", "").strip('"'), size_bytes, name))
         return _Page(files, token)

@@ -59,7 +59,7 @@ class FolderReader:
 
     def __init__(self, root: Path, only: str, max_files: int) -> None:
         self._root = root
-        self._is_meant = matcher(only)
+        self._is_wanted = matcher(only)
         self._max_files = max_files
 
     async def list_changes(self, cursor: str) -> SourceListing:  # noqa: ARG002 - a folder tells no changes
@@ -83,7 +83,7 @@ class FolderReader:
         key = f"{below}/{entry.name}" if below else entry.name
         if entry.is_dir(follow_symlinks=False):
             self._walk(key, found)
-        elif entry.is_file(follow_symlinks=False) and self._is_meant(key):
+        elif entry.is_file(follow_symlinks=False) and self._is_wanted(key):
             if _shown(key) != key:
                 found.problems.append(FailingFile(_shown(key), "NAME_NOT_UTF8", "its name is not UTF-8; rename it"))
                 return

@@ -72,7 +72,7 @@ class RepositoryReader:
         for each in changed:
             if each["status"] == "removed":
                 gone.append(each["filename"])
-            elif self._is_meant(each["filename"]):
+            elif self._is_wanted(each["filename"]):
                 files.append(self._file(each["filename"], each["sha"], 0))
             if each["status"] == "renamed":
                 gone.append(each["previous_filename"])
@@ -98,7 +98,7 @@ class RepositoryReader:
         return [
             self._file(f"{below}{each['path']}", each["sha"], each.get("size", 0))
             for each in listed["tree"]
-            if each["type"] == "blob" and each["mode"] in _FILE_MODES and self._is_meant(f"{below}{each['path']}")
+            if each["type"] == "blob" and each["mode"] in _FILE_MODES and self._is_wanted(f"{below}{each['path']}")
         ]
 
     def _checked(self, files: list[SourceFile]) -> list[SourceFile]:
@@ -109,7 +109,7 @@ class RepositoryReader:
             )
         return files
 
-    def _is_meant(self, path: str) -> bool:
+    def _is_wanted(self, path: str) -> bool:
         return path.startswith(self._below) and self._matches(path)
 
     def _file(self, path: str, sha: str, size_bytes: int) -> SourceFile:

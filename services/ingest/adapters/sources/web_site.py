@@ -17,9 +17,9 @@ from services.ingest.adapters.source_http import USER_AGENT, SourceHttp, body_of
 from services.ingest.adapters.sources._crawl import SiteCrawl, SiteMemory, SitePage
 from services.ingest.adapters.sources._web_pages import (
     document_name,
-    is_meant_as_sitemap,
     known_encoding,
     links_of,
+    looks_like_sitemap,
     plain_url,
     site_of,
     sitemap_of,
@@ -121,8 +121,8 @@ class SiteReader:
     def _note(self, crawl: SiteCrawl, urls: Sequence[str], depth: int, *, all_paths: bool = False) -> None:
         for url in urls:
             parts = urlsplit(url)
-            is_meant = parts.path.startswith(self._path) or all_paths or url == self._start
-            if url and url not in crawl.seen and parts.netloc == self._host and is_meant:
+            is_wanted = parts.path.startswith(self._path) or all_paths or url == self._start
+            if url and url not in crawl.seen and parts.netloc == self._host and is_wanted:
                 if len(crawl.seen) >= self._pages * _REQUESTS_A_PAGE:
                     crawl.is_cut_short = True
                     return
@@ -171,7 +171,7 @@ class SiteReader:
         if kind in _XML and (listed := sitemap_of(body)) is not None:
             self._note_sitemap(crawl, *listed)
             return
-        if kind in _XML and (url in crawl.named_sitemaps or is_meant_as_sitemap(body)):
+        if kind in _XML and (url in crawl.named_sitemaps or looks_like_sitemap(body)):
             raise FileNotTaken("PAGE_UNREADABLE", "the XML of this sitemap cannot be read; mend it")
         links = await asyncio.to_thread(links_of, body, url) if kind in _HTML else ()
         version = hashlib.sha256(body).hexdigest()[:32]

@@ -7,7 +7,7 @@ from kit.language.terms import tokens, words
 from kit.queries.planning import clauses
 from services.orchestrator.research.models import PartKind, QuestionPart
 from services.orchestrator.research.question.names import Name, find_names, stems_of
-from services.orchestrator.research.question.relations import roles_in, told_by
+from services.orchestrator.research.question.relations import relation_words, roles_in
 
 MOST_SUBJECTS = 4
 _COMPARES = words(
@@ -44,7 +44,7 @@ def _parts_of(clause: str) -> list[QuestionPart]:
     relation = " and ".join(roles.values())
     parts = [QuestionPart(each.text, PartKind.SUBJECT, each, each.stems) for each in subjects]
     if roles:
-        told = told_by(roles)
+        told = relation_words(roles)
         parts += [QuestionPart(f"{relation}: {each.text}", PartKind.BRIDGE, each, told) for each in subjects]
     if asked:
         parts += [QuestionPart(_asked_of(clause, each), PartKind.ASKED, each, asked, bool(roles)) for each in subjects]

@@ -7,7 +7,7 @@ from functools import cache
 
 from kit.language.terms import stem
 
-_TOLD: Mapping[str, str] = {
+_WORDS_BY_ROLE: Mapping[str, str] = {
     "founder": "found founded cofounded established started",
     "author": "author wrote written writer novel book by",
     "director": "directed director",
@@ -72,12 +72,12 @@ def roles_in(text: str) -> Mapping[str, str]:
     return {each: word for each, word in written.items() if each in _by_stem()}
 
 
-def told_by(stems: Iterable[str]) -> frozenset[str]:
-    """Stems of relations, and of the words that tell them otherwise; of other stems they alone."""
+def relation_words(stems: Iterable[str]) -> frozenset[str]:
+    """The stems, and for each relation the stems of words that express it: "founder" gives "founded"."""
     own = frozenset(stems)
     return own.union(*(_by_stem().get(each, frozenset()) for each in own))
 
 
 @cache
 def _by_stem() -> Mapping[str, frozenset[str]]:
-    return {stem(role): frozenset(map(stem, told.split())) for role, told in _TOLD.items()}
+    return {stem(role): frozenset(map(stem, each.split())) for role, each in _WORDS_BY_ROLE.items()}

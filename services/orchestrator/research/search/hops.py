@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from kit.language.terms import tokens
 from services.orchestrator.research.question.names import Name, distance, find_names, stems_of
-from services.orchestrator.research.question.relations import roles_in, told_by
+from services.orchestrator.research.question.relations import relation_words, roles_in
 
 FAR_CHARS = 10_000
 
@@ -26,7 +26,7 @@ def find_hops(question: str, subjects: Sequence[Name], chunk_id: str, text: str,
     """The names of one passage that are new, those nearest to the question's relation first; each once."""
     asked = stems_of(question)
     of_subjects = frozenset(stem for subject in subjects for stem in subject.stems)
-    relation = told_by(roles_in(question) or asked - of_subjects)
+    relation = relation_words(roles_in(question) or asked - of_subjects)
     places = [(token.start, token.end) for token in tokens(text) if token.stem in relation]
     known = asked | stems_of(title)
     found: dict[frozenset[str], Hop] = {}

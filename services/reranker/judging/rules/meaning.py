@@ -37,7 +37,7 @@ def scope_widened(pair: Pair) -> bool:
     return False
 
 
-def plan_told_as_fact(pair: Pair) -> bool:
+def plan_as_fact(pair: Pair) -> bool:
     """Whether the passage plans what the claim says was done."""
     for clause, there in pair.counterpart.items():
         own, told = pair.cues(clause), pair.cues_there(there)

@@ -30,7 +30,7 @@ RULES: Sequence[Rule] = (
     Rule("date", exact.date_differs, is_contradiction=True),
     Rule("denial", meaning.denial_differs, is_contradiction=True),
     Rule("scope", meaning.scope_widened, is_contradiction=True),
-    Rule("plan", meaning.plan_told_as_fact, is_contradiction=True, is_across_only=True),
+    Rule("plan", meaning.plan_as_fact, is_contradiction=True, is_across_only=True),
     Rule("comparison", meaning.comparison_turned, is_contradiction=True),
     Rule("roles", roles.names_swapped, is_contradiction=True),
     Rule("attribution", roles.names_of_others, is_contradiction=True),

@@ -23,7 +23,7 @@ from kit.llm import (
 from services.orchestrator.guard.addresses import AddressFilter, carries_data
 from services.orchestrator.guard.canary import CanaryCheck, new_canary
 from services.orchestrator.guard.model import CanaryInCall, GuardedModel
-from services.orchestrator.guard.telling import told_to
+from services.orchestrator.guard.reporting import report_safety_to
 from services.orchestrator.log.events import Safety
 
 CANARY = "qz0123456789abcdefzq"
@@ -69,7 +69,7 @@ async def passed(model: Says, *messages: ChatMessage) -> tuple[list[Delta], list
         seen.append(safety)
 
     request = Request([ChatMessage("system", "You help."), *messages], 100)
-    with told_to(tell):
+    with report_safety_to(tell):
         return [delta async for delta in GuardedModel(model, CANARY).complete(request)], seen
 
 

@@ -22,7 +22,7 @@ from services.orchestrator.log.events import (
 from services.orchestrator.log.journal import Journal, current_step
 from services.orchestrator.steps.budgets import in_force
 from services.orchestrator.steps.effects import ToolOutcome
-from services.orchestrator.steps.run import Run, check_not_breaking, end, just
+from services.orchestrator.steps.run import Run, check_not_breaking, end, resolved
 from tests.unit.orchestrator.cutting import KEY, now
 from tests.unit.orchestrator.fakes import MemoryLog
 from tests.unit.orchestrator.steps.test_cuts import Bank, Transfer
@@ -130,8 +130,8 @@ async def test_last_resort_is_taken_when_steps_and_time_are_spent() -> None:
     run = await begun(log, clock, steps=1, wall_clock_s=2)
     await step(run, "a", clock, seconds=2)
     with pytest.raises(BudgetSpent):
-        await run.once("b", partial(just, Thinking("b", "no")), Thinking)
-    said = await run.once("c", partial(just, Thinking("c", "yes")), Thinking, is_last_resort=True)
+        await run.once("b", partial(resolved, Thinking("b", "no")), Thinking)
+    said = await run.once("c", partial(resolved, Thinking("c", "yes")), Thinking, is_last_resort=True)
     assert said.text == "yes"
 
 
@@ -199,7 +199,7 @@ async def test_run_that_breaks_its_workers_is_given_up() -> None:
     assert broken is not None
     assert broken.reason == "RUN_KEEPS_BREAKING"
     other = await begun(log, clock)
-    await other.once("a", partial(just, Plan("hybrid", ("x",))), Plan)
+    await other.once("a", partial(resolved, Plan("hybrid", ("x",))), Plan)
     assert check_not_breaking(other.journal) is None, "something came of it"
     assert run is not other
 
@@ -215,11 +215,11 @@ def test_request_gets_what_it_asks_for_up_to_the_limit() -> None:
 async def test_key_that_is_none_is_refused(key: str) -> None:
     run = await begun(MemoryLog(), Clock())
     with pytest.raises(ValueError, match="step key"):
-        await run.once(key, partial(just, Plan("hybrid", ())), Plan)
+        await run.once(key, partial(resolved, Plan("hybrid", ())), Plan)
 
 
 async def test_key_that_is_used_twice_is_refused() -> None:
     run = await begun(MemoryLog(), Clock())
-    await run.once("a", partial(just, Plan("hybrid", ())), Plan)
+    await run.once("a", partial(resolved, Plan("hybrid", ())), Plan)
     with pytest.raises(ValueError, match="used twice"):
-        await run.once("a", partial(just, Plan("hybrid", ())), Plan)
+        await run.once("a", partial(resolved, Plan("hybrid", ())), Plan)

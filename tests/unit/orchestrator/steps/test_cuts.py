@@ -38,7 +38,7 @@ from services.orchestrator.log.screen import Screen
 from services.orchestrator.models import RunRecord, RunRequest, Turn
 from services.orchestrator.modes.agents import Agents
 from services.orchestrator.steps.effects import Fate, ToolOutcome
-from services.orchestrator.steps.run import Run, just
+from services.orchestrator.steps.run import Run, resolved
 from tests.unit.orchestrator.cutting import AT, KEY, Cut, DyingLog, cut_and_continued, cuts, shown_by, told, worked
 from tests.unit.orchestrator.fakes import (
     EVIDENCE,
@@ -193,7 +193,7 @@ async def everything(bank: Bank, journal: Journal) -> RunStatus:
     if journal.progress.done is not None:
         return journal.progress.done.status
     run = await Run.begin(journal, RunStarted(RunMode.CHAT, "?", budgets=Budgets(steps=20, parallel_calls=2)))
-    plan = await run.once("plan", partial(just, Plan("hybrid", ("a",))), Plan)
+    plan = await run.once("plan", partial(resolved, Plan("hybrid", ("a",))), Plan)
     await run.say(Thinking("route", "a note between steps"))
 
     async def round_(number: int) -> str:

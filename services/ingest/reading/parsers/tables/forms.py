@@ -27,7 +27,7 @@ def form_rows_below(rows: Rows) -> int:
     form = [row for row in rows[len(rows) - count :] if not _is_note(row)]
     while count < len(rows) - _LEAST_ROWS and _may_be_labelled(rows[-1 - count], table[: len(rows) - count - 1]):
         count += 1
-    return count if _are_told_by_labels(form, table) and _is_of_another_shape(form, table) else 0
+    return count if _has_labels_of_its_own(form, table) and _is_of_another_shape(form, table) else 0
 
 
 def form_rows_apart(rows: Rows) -> int:
@@ -45,11 +45,11 @@ def is_form_below(rows: Rows, table: Rows) -> bool:
     if not rows or len(table) < _LEAST_ROWS or not all(map(label_pairs, rows)):
         return False
     if _PAIR * sum(map(_is_labelled, rows)) >= len(rows):
-        return _are_told_by_labels(rows, table)
+        return _has_labels_of_its_own(rows, table)
     return all(_may_be_labelled(row, table) for row in rows)
 
 
-def _are_told_by_labels(form: Rows, table: Rows) -> bool:
+def _has_labels_of_its_own(form: Rows, table: Rows) -> bool:
     """Whether what stands first in the form is a label and in the table is none."""
     if any(row[0].endswith(":") for row in table[1:] if row):
         return False

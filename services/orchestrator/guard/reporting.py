@@ -1,4 +1,4 @@
-"""Who is told of what the guard sees while the code in hand is at work: the run that it works on."""
+"""Reports what the guard finds to the run that the present code works on."""
 
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
@@ -12,8 +12,8 @@ _tell: ContextVar[Tell | None] = ContextVar("tell_of_safety", default=None)
 
 
 @contextmanager
-def told_to(tell: Tell) -> Iterator[None]:
-    """Within the block what is seen is told to `tell`."""
+def report_safety_to(tell: Tell) -> Iterator[None]:
+    """Within the block, findings go to `tell`."""
     token = _tell.set(tell)
     try:
         yield
@@ -21,8 +21,8 @@ def told_to(tell: Tell) -> Iterator[None]:
         _tell.reset(token)
 
 
-async def say(seen: Safety) -> None:
-    """Counts what was seen, and tells the run of it where there is one."""
+async def report_safety(seen: Safety) -> None:
+    """Counts a finding and reports it to the run, if there is one."""
     SAFETY.labels(seen.place, seen.kind, seen.action).inc()
     if (tell := _tell.get()) is not None:
         await tell(seen)

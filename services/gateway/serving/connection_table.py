@@ -91,8 +91,8 @@ def origin_of(address: str, proxies: Networks) -> str | None:
     return str(ipaddress.ip_network((ip, ip.max_prefixlen if ip.version == 4 else _IPV6_CLIENT_BITS), strict=False))
 
 
-class Guest(Protocol):
-    """A connection, as far as the lobby knows it."""
+class OpenConnection(Protocol):
+    """A connection, as far as the table knows it."""
 
     origin: str | None
 
@@ -101,27 +101,27 @@ class Guest(Protocol):
         ...
 
 
-class Lobby:
+class ConnectionTable:
     """All connections of the server, and which of them wait, longest first."""
 
     def __init__(self, limits: ConnectionLimits) -> None:
         self.limits = limits
-        self._all: set[Guest] = set()
-        self._waiting: dict[Guest, None] = {}
+        self._all: set[OpenConnection] = set()
+        self._waiting: dict[OpenConnection, None] = {}
         self._of_origin: Counter[str] = Counter()
         self.is_draining = False
         """Told to stop: each answer says that it is the last one of its connection."""
         self.is_closed = False
         """No connection comes in any more; those that are here end once they have their answers."""
 
-    def enter(self, guest: Guest) -> GroundworkError | None:
+    def enter(self, connection: OpenConnection) -> GroundworkError | None:
         """Counts a new connection and makes room for it. What it is to be told when there is none: it may ask for health only."""
-        self._all.add(guest)
+        self._all.add(connection)
         CONNECTIONS.set(len(self._all))
-        if guest.origin is not None:
-            self._of_origin[guest.origin] += 1
-            if self._of_origin[guest.origin] > self.limits.max_per_address:
-                return None if self._made_room(guest.origin) else _from_address(guest.origin, self.limits)
+        if connection.origin is not None:
+            self._of_origin[connection.origin] += 1
+            if self._of_origin[connection.origin] > self.limits.max_per_address:
+                return None if self._made_room(connection.origin) else _from_address(connection.origin, self.limits)
         if len(self._all) > self.limits.max_connections:
             return None if self._made_room() else overcrowded()
         return None
@@ -140,23 +140,23 @@ class Lobby:
         """Whether there are more connections than can even be read from."""
         return len(self._all) > self.limits.max_connections + _SPARE
 
-    def leave(self, guest: Guest) -> None:
-        if guest in self._all and guest.origin is not None:
-            self._of_origin[guest.origin] -= 1
-            if not self._of_origin[guest.origin]:
-                del self._of_origin[guest.origin]
-        self._all.discard(guest)
-        self._waiting.pop(guest, None)
+    def leave(self, connection: OpenConnection) -> None:
+        if connection in self._all and connection.origin is not None:
+            self._of_origin[connection.origin] -= 1
+            if not self._of_origin[connection.origin]:
+                del self._of_origin[connection.origin]
+        self._all.discard(connection)
+        self._waiting.pop(connection, None)
         CONNECTIONS.set(len(self._all))
 
-    def wait(self, guest: Guest) -> None:
+    def wait(self, connection: OpenConnection) -> None:
         """The connection waits from now on."""
-        if guest in self._all:
-            self._waiting.setdefault(guest)
+        if connection in self._all:
+            self._waiting.setdefault(connection)
 
-    def busy(self, guest: Guest) -> None:
+    def busy(self, connection: OpenConnection) -> None:
         """A request is in hand: the connection is not to be closed for another."""
-        self._waiting.pop(guest, None)
+        self._waiting.pop(connection, None)
 
 
 def overcrowded() -> GroundworkError:

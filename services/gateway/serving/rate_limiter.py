@@ -1,14 +1,14 @@
-"""So many a minute for each of many: token buckets, of which the least recently used are forgotten, so that memory is bounded."""
+"""A rate limiter with a token bucket for each name. It forgets the least recently used buckets, so that its memory is bounded."""
 
 from collections import OrderedDict
 from collections.abc import Callable
 
 _REMEMBERED = 10_000
-"""Names at a time, 100 bytes each. Who commands more addresses gets a fresh allowance for some, and still needs 2^255 guesses."""
+"""Buckets at a time, 100 bytes each. A client with more addresses gets fresh buckets, and still needs 2^255 guesses."""
 
 
-class Allowance:
-    """`per_minute` at once, and again as time passes, for each name."""
+class RateLimiter:
+    """Each name may take `per_minute` tokens at once; its bucket fills again within a minute."""
 
     def __init__(self, per_minute: int, clock: Callable[[], float], *, remembered: int = _REMEMBERED) -> None:
         self._most = float(per_minute)
@@ -16,10 +16,10 @@ class Allowance:
         self._clock = clock
         self._remembered = remembered
         self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
-        """By name what was left, and when."""
+        """Tokens left in the bucket of a name, and when that was."""
 
     def take(self, name: str) -> float:
-        """Takes one. 0 when there was one; else the seconds until there is."""
+        """Takes a token. Returns 0 if there was one, else the seconds until there is."""
         now = self._clock()
         left, at = self._left.pop(name, (self._most, now))
         left = min(self._most, left + (now - at) * self._per_second)

@@ -1,6 +1,6 @@
 """So many a minute for each of many."""
 
-from services.gateway.serving.allowance import Allowance
+from services.gateway.serving.rate_limiter import RateLimiter
 
 
 class Clock:
@@ -12,7 +12,7 @@ class Clock:
 
 def test_each_name_has_its_own_allowance_which_comes_back_with_time() -> None:
     clock = Clock()
-    allowance = Allowance(3, clock)
+    allowance = RateLimiter(3, clock)
     assert [allowance.take("a") for _ in range(3)] == [0.0] * 3
     assert allowance.take("a") == 20.0
     assert allowance.take("b") == 0.0
@@ -26,7 +26,7 @@ def test_each_name_has_its_own_allowance_which_comes_back_with_time() -> None:
 
 
 def test_the_least_recently_used_names_are_forgotten() -> None:
-    allowance = Allowance(1, Clock(), remembered=100)
+    allowance = RateLimiter(1, Clock(), remembered=100)
     for number in range(10_000):
         allowance.take(str(number))
         allowance.take("busy")

@@ -1,4 +1,4 @@
-"""The events that tell a client of a research run."""
+"""The events that describe a research run to its client."""
 
 from collections.abc import Sequence
 
@@ -22,25 +22,25 @@ def degradations(found: Sequence[RoundFound]) -> tuple[Degradation, ...]:
     return tuple(dict.fromkeys(each for one in found for each in one.degraded))
 
 
-def told_effort(chosen: ChosenEffort) -> Thinking:
-    """That a run is worth so much."""
+def describe_effort(chosen: ChosenEffort) -> Thinking:
+    """The chosen effort and its reason."""
     return Thinking("plan", f"Effort {chosen.effort.value}: {chosen.reason}.")
 
 
-def told_unclear(unclear: Unclear) -> Thinking:
+def describe_unclear(unclear: Unclear) -> Thinking:
     """Whether the question can be answered as it stands."""
     if unclear.question:
         return Thinking("plan", "The question does not say what it is about: asking first.")
     return Thinking("plan", "The question can be answered as it stands.")
 
 
-def told_plan(effort: Effort, parts: Sequence[QuestionPart], plan: ResearchPlan) -> Plan:
+def describe_plan(effort: Effort, parts: Sequence[QuestionPart], plan: ResearchPlan) -> Plan:
     """The plan of the first round."""
     return Plan(
         plan.route,
         tuple(each.text for each in plan.searches),
         tuple(plan.reasons),
-        told_searches(plan.searches, plan.route),
+        describe_searches(plan.searches, plan.route),
         tuple(plan.must_phrases),
         tuple(plan.should_phrases),
         plan.filter if plan.filter.is_set else None,
@@ -51,14 +51,14 @@ def told_plan(effort: Effort, parts: Sequence[QuestionPart], plan: ResearchPlan)
     )
 
 
-def told_refinement(
+def describe_refinement(
     number: int, effort: Effort, plan: ResearchPlan, investigation: str, searches: Sequence[PlannedSearch]
 ) -> Plan:
     """What a further round searches for; of an investigation, which it names, or of the run."""
     return Plan(
         plan.route,
         tuple(each.text for each in searches),
-        sub_queries=told_searches(searches, plan.route),
+        sub_queries=describe_searches(searches, plan.route),
         planned_by="model" if any(each.purpose is Purpose.HYPOTHESIS for each in searches) else "rules",
         round=number,
         effort=effort.value,
@@ -66,17 +66,17 @@ def told_refinement(
     )
 
 
-def told_searches(searches: Sequence[PlannedSearch], route: str) -> tuple[SubQuery, ...]:
+def describe_searches(searches: Sequence[PlannedSearch], route: str) -> tuple[SubQuery, ...]:
     """The searches with their purposes."""
     return tuple(SubQuery(each.text, each.purpose.value, each.strategy or route) for each in searches)
 
 
-def told_joined(evidence: EvidenceSet, number: int) -> Retrieval:
+def describe_joined(evidence: EvidenceSet, number: int) -> Retrieval:
     """The evidence of all investigations together."""
     return Retrieval(evidence.evidence, round=number, dropped=evidence.dropped)
 
 
-def told_round(
+def describe_round(
     found: RoundFound, evidence: EvidenceSet, number: int, investigation: str = "", known: Sequence[Evidence] = ()
 ) -> Retrieval:
     """The evidence after a round; of an investigation, which it names, with the numbers of what was `known` before it."""
