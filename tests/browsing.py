@@ -1,12 +1,16 @@
 """A real browser for tests of the console, and a visit that notes what a page should not do."""
 
+import io
+import os
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
+from PIL import Image
 from playwright.sync_api import Browser, ConsoleMessage, FilePayload, Page, Request, expect, sync_playwright
 
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
@@ -80,6 +84,14 @@ def upload_files(page: Page, *files: FilePayload) -> None:
     field = page.get_by_test_id("file-input")
     expect(field).to_be_enabled(timeout=WAIT_MS)
     field.set_input_files(list(files))
+
+
+def picture(page: Page, name: str) -> None:
+    """Keeps how the page looks now in the folder that CONSOLE_PICTURES names, in few colours so that it is small."""
+    folder = os.environ.get("CONSOLE_PICTURES")
+    if folder:
+        shot = Image.open(io.BytesIO(page.screenshot(animations="disabled")))
+        shot.convert("RGB").quantize(64).save(Path(folder, f"{name}.png"), optimize=True)
 
 
 def refusals_are_expected(visit: Visit, status: int = 401) -> None:

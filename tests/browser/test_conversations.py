@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from playwright.sync_api import Browser, Page, Route, expect
 
 from kit.errors import Unavailable
 from tests.browser.site import Site, ask, asked, begin, put, ready
-from tests.browsing import Visit, refusals_are_expected, visiting
+from tests.browsing import Visit, picture, refusals_are_expected, visiting
 from tests.service.gateway.fakes import AT, RUN_ID, answered_run, event, run_with_tools
 
 pytestmark = [pytest.mark.browser]
@@ -369,3 +370,37 @@ def test_every_page_speaks_the_chosen_language(visit: Visit, language: str) -> N
     expect(page.locator("h1")).not_to_have_text(english)
     page.reload()
     expect(page.locator("html")).to_have_attribute("lang", language)
+
+
+def test_a_conversation_in_hebrew_is_asked_read_opened_and_exported(visit: Visit, site: Site) -> None:
+    put(site, ready(1, name="נהלים.md", media_type="text/markdown"))
+    question, said = "כמה ימי חופשה מגיעים לי?", "מגיעים לך 24 ימי חופשה בשנה"
+    log = answered_run()
+    log[0].run.question = site.world.memory.question = question
+    for at in (3, 4):
+        log[at].token.text = ""
+    log[5].answer.text = f"{said} [1]."
+    log[5].answer.citations[0].document_name = "נהלים.md"
+    log[5].answer.citations[0].text = f"{said}."
+    site.world.orchestrator.log = log
+    page = visit.page
+    page.set_viewport_size({"width": 1280, "height": 800})
+    page.get_by_test_id("language").select_option("he")
+    expect(page.locator("html")).to_have_attribute("dir", "rtl")
+    ask(page, question)
+    answer = page.get_by_test_id("answer")
+    expect(answer).to_contain_text(said)
+    answer.get_by_test_id("citation").first.click()
+    expect(page.get_by_test_id("passage-text").locator("mark")).to_contain_text(said)
+    words, passage = page.get_by_test_id("turn").bounding_box(), page.get_by_test_id("passage").bounding_box()
+    assert words
+    assert passage
+    assert passage["x"] < words["x"], "the passage stands at the end of the line, which is on the left"
+    picture(page, "hebrew")
+    page.locator(".conversation-head").get_by_role("button").click()
+    with page.expect_download() as download:
+        page.get_by_role("menuitem", name="Markdown").click()
+    saved = Path(download.value.path()).read_text("utf-8")
+    for each in (f"## {question}", f"{said} [1].", "[1] נהלים.md"):
+        assert each in saved, saved
+    assert download.value.suggested_filename.endswith(".md")

@@ -206,6 +206,64 @@ def test_sharing_a_collection_asks_first(visit: Visit, site: Site) -> None:
     assert changes == [{"visibility": "tenant"}]
 
 
+def test_members_of_a_collection_are_listed_given_a_role_and_removed(visit: Visit, site: Site) -> None:
+    put(site, ready(1), ready(2, collection_id="recipes"))
+    page = visit.page
+    page.goto("/documents")
+    page.get_by_test_id("collection-item").filter(has_text="recipes").get_by_test_id("collection-actions").click()
+    page.get_by_role("menuitem", name="Members").click()
+    dialog = page.get_by_test_id("members")
+    expect(dialog).to_contain_text("Nobody but its owner")
+    dialog.get_by_label("Who").select_option("group")
+    dialog.get_by_test_id("member-name").fill("sales")
+    dialog.get_by_label("Role").select_option("editor")
+    dialog.get_by_test_id("give-role").click()
+    expect(dialog.get_by_test_id("member")).to_contain_text("salesGroup, Editor")
+    (member,) = site.world.ingest.members
+    assert (member.kind, member.name, member.role) == (
+        ingest_pb2.COLLECTION_MEMBER_KIND_GROUP,
+        "sales",
+        ingest_pb2.COLLECTION_ROLE_EDITOR,
+    )
+    dialog.get_by_role("button", name="Remove sales").click()
+    expect(dialog).to_contain_text("Nobody but its owner")
+    assert not site.world.ingest.members
+
+
+def test_only_some_read_a_document_until_its_access_list_is_taken_away(visit: Visit, site: Site) -> None:
+    put(site, ready(1, name="salaries.md", media_type="application/msword"))
+    page = visit.page
+    page.goto("/documents")
+    page.get_by_test_id("document-row").get_by_role("button").click()
+    access = page.get_by_test_id("access")
+    access.locator("summary").click()
+    access.get_by_test_id("restrict").click()
+    for kind, name in (("subjects", "anna"), ("groups", "sales"), ("subjects", "boris")):
+        access.get_by_test_id("reader-kind").select_option(kind)
+        access.get_by_test_id("reader-name").fill(name)
+        access.get_by_test_id("let-in").click()
+        expect(access.get_by_test_id("reader").filter(has_text=name)).to_be_visible()
+    access.get_by_role("button", name="Remove boris").click()
+    expect(access.get_by_test_id("reader")).to_have_count(2)
+    expect(access.locator("summary")).to_contain_text("Only some")
+    made = site.world.ingest.access
+    assert made
+    assert (list(made.subjects), list(made.groups)) == (["anna"], ["sales"])
+    access.get_by_test_id("open-to-all").click()
+    page.get_by_test_id("confirm-yes").click()
+    expect(access.get_by_test_id("restrict")).to_be_visible()
+    assert site.world.ingest.access is None
+
+
+def test_a_file_that_is_stored_and_not_read_says_so_in_each_language(visit: Visit, site: Site) -> None:
+    put(site, document(document_id="d0000001", status=ingest_pb2.DOCUMENT_STATUS_KEPT))
+    page = visit.page
+    page.goto("/documents")
+    for language, words in (("en", "not read"), ("de", "nicht gelesen"), ("ru", "не прочитан"), ("he", "לא נקרא")):
+        page.get_by_test_id("language").select_option(language)
+        expect(page.get_by_test_id("document-row").locator(".status")).to_contain_text(words)
+
+
 @pytest.mark.parametrize("width", [360, 860, 1280, 1600])
 def test_what_is_chosen_for_a_question_stays_within_its_box_at_each_width(visit: Visit, site: Site, width: int) -> None:
     put(site, ready(1), ready(2, collection_id="recipes"))

@@ -38,9 +38,18 @@ def test_source_is_made_watched_run_paused_and_deleted(visit: Visit, site: Site)
     )
     shown.get_by_role("button", name="Sync now").click()
     shown.get_by_role("button", name="Pause").click()
+    shown.get_by_test_id("source-change").click()
+    page.get_by_test_id("source-every").fill("90")
+    page.get_by_label("Id of the key").fill("AK2")
+    page.get_by_label("Secret key").fill("s3cret2")
+    page.get_by_test_id("source-save").click()
+    expect(page.get_by_test_id("source-save")).to_have_count(0)
     shown.get_by_role("button", name="Delete").click()
     page.get_by_role("alertdialog").get_by_role("button", name="Delete").click()
     expect(page.get_by_text("There is no source yet")).to_be_visible()
     said = [type(each).__name__ for each in asked if type(each).__name__ != "ListSourcesRequest"]
-    assert said == ["CreateSourceRequest", "RunSourceRequest", "UpdateSourceRequest"]
+    assert said == ["CreateSourceRequest", "RunSourceRequest", "UpdateSourceRequest", "UpdateSourceRequest"]
+    changed = [each for each in asked if isinstance(each, ingest_pb2.UpdateSourceRequest)][-1]
+    assert changed.every.seconds == 5400
+    assert dict(changed.secrets.values) == {"access_key": "AK2", "secret_key": "s3cret2"}
     assert "s3cret" not in page.content()

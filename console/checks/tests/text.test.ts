@@ -80,9 +80,10 @@ test("a table is saved so that no cell becomes a formula", () => {
 test("words are found on a page whose lines nobody has measured", () => {
   const item = (str: string, x: number, y: number) => ({ str, transform: [10, 0, 0, 10, x, y], width: 100, height: 10 });
   const items = [item("The sensor is", 50, 700), item("iced up. Wait.", 50, 680), item("Other", 50, 660)];
-  expect(findWords(items, "sensor is iced up", 800).map(({ x0, y0 }) => [x0, y0])).toEqual([
-    [50, 91.5],
-    [50, 111.5],
+  const upright = [1, 0, 0, -1, 0, 800];
+  expect(findWords(items, "sensor is iced up", upright).map(({ x0, y0 }) => [x0, y0])).toEqual([
+    [50, 92.5],
+    [50, 112.5],
   ]);
-  expect(findWords(items, "nowhere", 800)).toEqual([]);
+  expect(findWords(items, "nowhere", upright)).toEqual([]);
 });

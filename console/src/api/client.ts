@@ -1,8 +1,12 @@
 // Requests to the gateway: with the caller's key where there is one, and problems as errors.
 
+import i18next from "i18next";
 import createClient from "openapi-fetch";
 import { askForKey, keyHeaders } from "./key";
 import type { paths } from "./schema";
+
+/** Statuses by which a proxy in front says that the server is away for a moment. */
+const AWAY = [502, 503, 504];
 
 /** What the server refused, as it explains it (application/problem+json). */
 export class Problem extends Error {
@@ -14,9 +18,9 @@ export class Problem extends Error {
     body: { detail?: string; reason?: string; retryable?: boolean; trace_id?: string },
     readonly status: number,
   ) {
-    super(body.detail || `The server answered ${status}.`);
+    super(body.detail || i18next.t("problem.status", { status }));
     this.reason = body.reason ?? "";
-    this.retryable = Boolean(body.retryable);
+    this.retryable = body.retryable ?? AWAY.includes(status);
     this.traceId = body.trace_id ?? "";
   }
 
@@ -32,7 +36,7 @@ export class Problem extends Error {
 /** Nobody answers at the server's address. */
 export class Away extends Error {
   constructor() {
-    super("The server does not answer.");
+    super(i18next.t("problem.away"));
   }
 }
 

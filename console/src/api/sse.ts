@@ -1,5 +1,6 @@
 // Server-sent events over fetch. EventSource cannot POST, and stops for good at the first answer that is not 200.
 
+import i18next from "i18next";
 import { Problem, call, lost } from "./client";
 
 export interface ServerEvent {
@@ -108,10 +109,10 @@ export async function followRun({ start, runId = "", signal, onRun, onEvent, onT
       if (!runId || (error instanceof Problem && !error.retryable)) throw error;
       lost();
     }
-    if (!runId) throw new Error("The connection was lost before the answer began. Ask again.");
+    if (!runId) throw new Error(i18next.t("problem.lostEarly"));
     if (Date.now() - opened > SOUND_MS) failures = 0;
     failures += 1;
-    if (failures > ATTEMPTS) throw new Error("The connection is lost. The answer may still be in the making: reload this page.");
+    if (failures > ATTEMPTS) throw new Error(i18next.t("problem.lost"));
     onTrouble(true);
     await pause(Math.min(5000, 250 * 2 ** failures));
     if (signal.aborted) return;

@@ -1,9 +1,10 @@
 // What an agent has made besides its text: each kind as it is meant to be used, with the citations of its parts.
 
-import { Suspense, lazy } from "react";
+import { lazy } from "react";
 import { useTranslation } from "react-i18next";
 import { openPassage } from "../passage/shown";
 import type { FoldedRun } from "../run/fold";
+import { Later } from "../shell/Later";
 import type { ChartBody, DiagramBody, OutlineBody, QuizBody, SidesBody, TableBody, TimelineBody } from "./bodies";
 import { QuizForm } from "./QuizForm";
 import { SortedTable } from "./SortedTable";
@@ -31,9 +32,9 @@ function ArtefactView({ artefact, run, isOver }: { artefact: Artefact; run: Fold
   return (
     <section className="artefact card" data-testid="artefact" data-kind={artefact.kind} aria-label={artefact.title || artefact.kind}>
       <h2 dir="auto">{artefact.title || artefact.kind}</h2>
-      <Suspense fallback={<Outline text={artefact.outline} />}>
+      <Later fallback={<Outline text={artefact.outline} />} instead={<Outline text={artefact.outline} />}>
         <Body artefact={artefact} run={run} isOver={isOver} />
-      </Suspense>
+      </Later>
       {leftOut.length > 0 && (
         <details className="hint">
           <summary>{t("artefact.leftOut", { count: leftOut.length })}</summary>

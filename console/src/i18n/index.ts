@@ -30,7 +30,7 @@ export async function startLanguage(): Promise<void> {
     interpolation: { escapeValue: false },
     returnNull: false,
   });
-  await chooseLanguage(preferred());
+  await chooseLanguage(preferred()).catch(() => {}); // without its texts the page is in English
 }
 
 /** Shows everything in that language from now on. */

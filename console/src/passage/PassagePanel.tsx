@@ -2,7 +2,7 @@
 // that it carries with their verdicts, and why it was found.
 
 import { useQuery } from "@tanstack/react-query";
-import { Suspense, lazy, useEffect, useRef, useState } from "react";
+import { lazy, useEffect, useRef, useState } from "react";
 import { useTranslation } from "react-i18next";
 import { api, dataOf, download } from "../api/client";
 import type { Citation } from "../api/types";
@@ -10,6 +10,7 @@ import { useFormat } from "../i18n/format";
 import { Button, Failure, Icon, IconButton, Segments } from "../parts";
 import { attachRun, useRun } from "../run/store";
 import { useKey } from "../shell/keys";
+import { Later } from "../shell/Later";
 import { joined, placeOf, quoted, webAddressOf } from "../text";
 import { closePassage, goOn, passageOf, passagesOf, type Shown } from "./shown";
 import { claimsOf, verdictWords } from "./verdicts";
@@ -80,7 +81,7 @@ function Passage({ citation }: { citation: Citation }) {
   const { t } = useTranslation();
   const address = webAddressOf(citation);
   const id = citation.document_id ?? "";
-  const { data: document } = useQuery({
+  const { data: document, isLoading } = useQuery({
     queryKey: ["document", id],
     queryFn: () => dataOf(api.GET("/v1/documents/{document_id}", { params: { path: { document_id: id } } })),
     enabled: Boolean(id) && !address,
@@ -119,10 +120,12 @@ function Passage({ citation }: { citation: Citation }) {
         )}
       </div>
       <Failure>{problem}</Failure>
-      {look === "page" ? (
-        <Suspense fallback={<p className="loading">{t("common.loading")}</p>}>
+      {isLoading && citation.page ? (
+        <p className="loading">{t("common.loading")}</p>
+      ) : look === "page" ? (
+        <Later>
           <PdfPage documentId={id} citation={citation} />
-        </Suspense>
+        </Later>
       ) : (
         <PassageText citation={citation} hasSurroundings={!address} />
       )}

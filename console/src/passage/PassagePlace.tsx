@@ -1,8 +1,9 @@
 // Where a passage is shown: beside the answer, on small screens over it.
 
-import { Suspense, lazy, useSyncExternalStore } from "react";
+import { lazy, useSyncExternalStore } from "react";
 import { Dialog as AriaDialog, Modal, ModalOverlay } from "react-aria-components";
 import { useTranslation } from "react-i18next";
+import { Later } from "../shell/Later";
 import { closePassage, useShown } from "./shown";
 
 const Panel = lazy(async () => ({ default: (await import("./PassagePanel")).PassagePanel }));
@@ -20,9 +21,9 @@ export function PassagePlace() {
   );
   if (!shown) return null;
   const panel = (
-    <Suspense fallback={<p className="loading">{t("common.loading")}</p>}>
+    <Later>
       <Panel shown={shown} />
-    </Suspense>
+    </Later>
   );
   if (isWide) {
     return (

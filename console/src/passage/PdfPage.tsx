@@ -1,7 +1,7 @@
 // A page of a PDF with the cited words outlined: by the boxes that ingestion kept, or where there are none by looking for the words.
 
 import type { PDFPageProxy } from "pdfjs-dist";
-import { useEffect, useRef, useState } from "react";
+import { useEffect, useMemo, useRef, useState } from "react";
 import { useTranslation } from "react-i18next";
 import type { Citation } from "../api/types";
 import { Failure, IconButton } from "../parts";
@@ -74,7 +74,7 @@ function Drawn({
   const canvas = useRef<HTMLCanvasElement>(null);
   const frame = useRef<HTMLDivElement>(null);
   const [found, setFound] = useState<Box[]>([]);
-  const size = page.getViewport({ scale: 1 });
+  const size = useMemo(() => page.getViewport({ scale: 1 }), [page]);
   useEffect(() => {
     const [width, element] = [frame.current?.clientWidth ?? 0, canvas.current];
     if (!element || !width) return;
@@ -96,12 +96,12 @@ function Drawn({
           findWords(
             content.items.filter((item) => "str" in item),
             quote,
-            size.height,
+            size.transform,
           ),
         ),
       )
       .catch(() => {});
-  }, [page, mayLook, citation, size.height]);
+  }, [page, mayLook, citation, size]);
   const boxes = given.length ? given : found;
   useEffect(() => {
     frame.current?.querySelector(".pdf-box")?.scrollIntoView({ block: "center", inline: "center" });

@@ -19,6 +19,7 @@ import { useHealth } from "./health";
 import { KeyDialog, useIssuers } from "./KeyDialog";
 import { KeyList } from "./KeyList";
 import { useKey } from "./keys";
+import { wasRenewed } from "./renewal";
 import { chooseTheme, useTheme } from "./theme";
 
 export function Shell() {
@@ -53,6 +54,7 @@ export function Shell() {
         </nav>
         <main id="page" className="page" tabIndex={-1}>
           <SystemLine />
+          <RenewedLine />
           <Suspense fallback={<p className="loading">{t("common.loading")}</p>}>
             <Outlet />
           </Suspense>
@@ -174,6 +176,22 @@ function Foot() {
         <IconButton label={t("shell.signOut", { subject: may.subject })} icon="key" onPress={signOut} data-testid="sign-out" />
       )}
     </footer>
+  );
+}
+
+/** That the console was updated while it was open. */
+function RenewedLine() {
+  const { t } = useTranslation();
+  const [isShown, setShown] = useState(wasRenewed);
+  return (
+    <Status className="system-line">
+      {isShown && (
+        <span className="system" data-testid="renewed">
+          {t("shell.renewed")}
+          <IconButton label={t("common.close")} icon="close" onPress={() => setShown(false)} />
+        </span>
+      )}
+    </Status>
   );
 }
 

@@ -11,9 +11,12 @@ _GLYPH_FONT = (
 )
 
 
-def pdf_of_contents(contents: Sequence[str], *, to_unicode: str = "", rotate: int = 0, jpeg: bytes = b"") -> bytes:
+def pdf_of_contents(
+    contents: Sequence[str], *, to_unicode: str = "", rotate: int = 0, crop: str = "0 0 612 792", jpeg: bytes = b""
+) -> bytes:
     """A PDF whose pages hold these content streams. /F1 is Helvetica, /F3 the same in bold; /F2 has glyphs of half an em whose
-    characters the CMap `to_unicode` gives (no CMap: a font that does not say); /Im is `jpeg`, of 850 x 1100 pixels."""
+    characters the CMap `to_unicode` gives (no CMap: a font that does not say); /Im is `jpeg`, of 850 x 1100 pixels. `crop` is
+    the part of a page that is seen."""
     objects: list[bytes] = [
         b"<< /Type /Catalog /Pages 2 0 R >>",
         b"",
@@ -29,8 +32,9 @@ def pdf_of_contents(contents: Sequence[str], *, to_unicode: str = "", rotate: in
         objects.append(_stream(content.encode("latin-1")))
         image = b" /XObject << /Im 7 0 R >>" if jpeg else b""
         objects.append(
-            b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Rotate %d /Contents %d 0 R"
-            b" /Resources << /Font << /F1 3 0 R /F2 4 0 R /F3 %s >>%s >> >>" % (rotate, len(objects), _BOLD_FONT, image)
+            b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /CropBox [%s] /Rotate %d /Contents %d 0 R"
+            b" /Resources << /Font << /F1 3 0 R /F2 4 0 R /F3 %s >>%s >> >>"
+            % (crop.encode(), rotate, len(objects), _BOLD_FONT, image)
         )
         kids.append(b"%d 0 R" % len(objects))
     objects[1] = b"<< /Type /Pages /Kids [%s] /Count %d >>" % (b" ".join(kids), len(kids))

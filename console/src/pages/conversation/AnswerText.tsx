@@ -1,9 +1,10 @@
 // The words of an answer with the marks of their citations. Markdown of a model is drawn as it arrives; quotes are shown as they are.
 
-import { Suspense, lazy, useDeferredValue } from "react";
+import { lazy, useDeferredValue } from "react";
 import type { Citation, Evidence } from "../../api/types";
 import { CitationMark } from "../../passage/CitationMark";
 import type { FoldedRun } from "../../run/fold";
+import { Later } from "../../shell/Later";
 import { pieces, withoutBegunMark } from "../../text";
 
 const Markdown = lazy(() => import("./Markdown"));
@@ -39,9 +40,9 @@ export function AnswerText({ run, evidence = [], isModel, isLive = false, onOpen
     <div className="answer" dir="auto" data-testid="answer" aria-busy={isLive}>
       {text &&
         (isModel ? (
-          <Suspense fallback={plain}>
+          <Later fallback={plain} instead={plain}>
             <Markdown text={text} isLive={isLive} isKnown={(number) => cited.has(number)} mark={mark} />
-          </Suspense>
+          </Later>
         ) : (
           plain
         ))}

@@ -27,7 +27,7 @@ export function Composer({
   const { t } = useTranslation();
   const { way } = useAsking();
   const field = useRef<HTMLTextAreaElement>(null);
-  const [text, setText] = useState(draft?.text ?? "");
+  const [text, setText] = useDraft(draft?.text);
   const [problem, setProblem] = useState("");
   const [isSending, setSending] = useState(false);
   useEffect(() => {
@@ -103,6 +103,14 @@ export function Composer({
       </div>
     </form>
   );
+}
+
+/** What is typed and not sent stays with its page for as long as the tab is open, also over a reload. */
+function useDraft(given = "") {
+  const [key] = useState(() => `groundwork.draft.${location.pathname}`);
+  const [text, setText] = useState(() => given || (sessionStorage.getItem(key) ?? ""));
+  useEffect(() => (text ? sessionStorage.setItem(key, text) : sessionStorage.removeItem(key)), [key, text]);
+  return [text, setText] as const;
 }
 
 function WayChoice() {

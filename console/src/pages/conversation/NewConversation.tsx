@@ -2,10 +2,11 @@
 
 import { useQueryClient } from "@tanstack/react-query";
 import { useNavigate, useSearch } from "@tanstack/react-router";
-import { Suspense, lazy, useState } from "react";
+import { lazy, useState } from "react";
 import { useTranslation } from "react-i18next";
 import type { RunStore } from "../../run/store";
 import { Status } from "../../parts";
+import { Later } from "../../shell/Later";
 import { askingNow, sendQuestion, useAsking } from "./asking";
 import { Composer } from "./Composer";
 import { Samples } from "./Samples";
@@ -36,9 +37,9 @@ export function NewConversation() {
         </header>
       )}
       {unkept.map((store) => (
-        <Suspense key={store.runId} fallback={null}>
+        <Later key={store.runId}>
           <Turn store={store} isLast />
-        </Suspense>
+        </Later>
       ))}
       {unkept.length > 0 && <Status className="notice">{t("ask.forgetful")}</Status>}
       <Composer onAsk={ask} isBusy={false} draft={draft} isFirst />

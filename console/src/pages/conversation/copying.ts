@@ -1,5 +1,6 @@
 // An answer as text to paste elsewhere: its words with their marks, and a list of its sources.
 
+import i18next from "i18next";
 import type { Citation } from "../../api/types";
 import type { FoldedRun } from "../../run/fold";
 import { placeOf, quoted } from "../../text";
@@ -11,7 +12,7 @@ export function textWithSources({ answer, citations }: Pick<FoldedRun, "answer" 
 }
 
 function sourceLine(citation: Citation): string {
-  const place = [citation.page ? `p. ${citation.page}` : "", placeOf(citation)].filter(Boolean).join(", ");
+  const place = [citation.page ? i18next.t("passage.page", { page: citation.page }) : "", placeOf(citation)].filter(Boolean).join(", ");
   const [, quote] = quoted(citation.text, citation.quote_start, citation.quote_end);
   return `[${citation.number}] ${citation.document_name}${place ? ` (${place})` : ""}: “${quote.trim().replaceAll(/\s+/g, " ")}”`;
 }

@@ -1,13 +1,15 @@
 // One document: how it was read, what went wrong, its pages, and what can be done with it.
 
 import { useQuery } from "@tanstack/react-query";
-import { Suspense, lazy, useState } from "react";
+import { lazy, useState } from "react";
 import { useTranslation } from "react-i18next";
 import { api, call, download } from "../../api/client";
 import type { Citation, Document } from "../../api/types";
 import { useFormat } from "../../i18n/format";
 import { Button, Confirm, Dialog, Failure, Icon } from "../../parts";
 import { useMay } from "../../shell/caller";
+import { Later } from "../../shell/Later";
+import { AccessList } from "./AccessList";
 import { useCollections } from "./collections";
 import { putDocument, whileLeaving } from "./feed";
 import { mayRetry, statusWords } from "./states";
@@ -61,6 +63,7 @@ export function DocumentDialog({ document, onClose }: { document: Document; onCl
       <Failure data-testid="document-error">{document.error?.message}</Failure>
       {document.error && !mayRetry(document) && <p className="hint">{t("documents.final")}</p>}
       <Report document={document} />
+      {may.change && mayEdit(document.collection_id) && <AccessList documentId={document.id} />}
       <Preview document={document} />
       <Confirm
         title={t("documents.deleteTitle")}
@@ -133,9 +136,9 @@ function Preview({ document }: { document: Document }) {
   });
   if (type === "application/pdf") {
     return (
-      <Suspense fallback={<p className="loading">{t("common.loading")}</p>}>
+      <Later>
         <PdfPage documentId={document.id} citation={WHOLE} />
-      </Suspense>
+      </Later>
     );
   }
   if (!isText) return <p className="hint">{t("documents.noPreview")}</p>;

@@ -30,7 +30,7 @@ const FINAL = new Set([
 export function statusWords({ status, stage }: Pick<Document, "status" | "stage">, t: TFunction): string {
   const known = STAGES.find((each) => each === stage);
   if (status === "processing") return known ? t(`documents.stage_${known}`) : t("documents.status_processing");
-  if (status === "queued" || status === "ready" || status === "failed") return t(`documents.status_${status}`);
+  if (status === "queued" || status === "ready" || status === "failed" || status === "kept") return t(`documents.status_${status}`);
   return status;
 }
 

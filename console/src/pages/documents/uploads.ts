@@ -2,12 +2,14 @@
 
 import { useSyncExternalStore } from "react";
 import { Problem, lost } from "../../api/client";
-import { keyHeaders } from "../../api/key";
+import { askForKey, keyHeaders } from "../../api/key";
 import { putDocument } from "./feed";
 
 const AT_ONCE = 3;
 /** Files dropped together from which on they are an import, which keeps no single upload waiting. */
 const BULK_FROM = 21;
+const ATTEMPTS = 6;
+const LONGEST_WAIT_S = 30;
 
 /** A file with the path that it is uploaded under. */
 export interface NamedFile {
@@ -41,6 +43,9 @@ let beganAt = 0;
 let view = NONE;
 let isTelling = false;
 let ids = 0;
+
+/** Who leaves the page while files are on their way is asked first. */
+window.addEventListener("beforeunload", (event) => uploads.some(isPending) && event.preventDefault());
 
 /** Sends these files into a collection. */
 export function upload(files: NamedFile[], collection: string): void {
@@ -99,8 +104,39 @@ function change(id: number, by: Partial<Upload>): void {
   tell();
 }
 
+/** Sends a file, again after a while where the server is away or busy: a file that it has already stays the same document. */
+async function send(upload: Upload): Promise<void> {
+  for (let attempt = 1; ; attempt += 1) {
+    const shown = keyHeaders();
+    const { status, body, waitS } = await post(upload);
+    if (status === 202) {
+      change(upload.id, { state: "taken", share: 1 });
+      putDocument(body.document);
+      return;
+    }
+    const problem = status ? new Problem(body, status) : undefined;
+    if (problem?.isAboutKey && (await askForKey(shown, problem.message))) continue;
+    const mayPass = problem ? problem.retryable && waitS <= LONGEST_WAIT_S : true;
+    if (!mayPass || attempt >= ATTEMPTS) {
+      change(upload.id, { state: "failed", problem: problem?.message ?? "connection" });
+      return;
+    }
+    change(upload.id, { share: 0 });
+    await new Promise((resolve) => setTimeout(resolve, 1000 * (waitS || Math.min(8, 2 ** (attempt - 1)))));
+  }
+}
+
+interface Reply {
+  /** 0: the connection was lost. */
+  status: number;
+  // biome-ignore lint/suspicious/noExplicitAny: an answer that is not ours is told by its status
+  body: any;
+  /** How long the server asks to wait. */
+  waitS: number;
+}
+
 // XMLHttpRequest, because fetch does not tell how much of a request has been sent.
-function send({ id, file, name, collection, lane }: Upload): Promise<void> {
+function post({ id, file, name, collection, lane }: Upload): Promise<Reply> {
   return new Promise((resolve) => {
     const form = new FormData();
     form.append("lane", lane);
@@ -109,18 +145,14 @@ function send({ id, file, name, collection, lane }: Upload): Promise<void> {
     request.open("POST", `/v1/collections/${encodeURIComponent(collection)}/documents`);
     for (const [header, value] of Object.entries(keyHeaders())) request.setRequestHeader(header, value);
     request.upload.addEventListener("progress", (event) => event.lengthComputable && change(id, { share: event.loaded / event.total }));
-    request.addEventListener("error", () => {
-      lost();
-      change(id, { state: "failed", problem: "connection" });
-    });
-    request.addEventListener("load", () => {
-      const body = parsed(request.responseText);
-      if (request.status === 202) {
-        change(id, { state: "taken", share: 1 });
-        putDocument(body.document);
-      } else change(id, { state: "failed", problem: new Problem(body, request.status).message });
-    });
-    request.addEventListener("loadend", () => resolve());
+    request.addEventListener("error", lost);
+    request.addEventListener("loadend", () =>
+      resolve({
+        status: request.status,
+        body: parsed(request.responseText),
+        waitS: Number(request.getResponseHeader("Retry-After")) || 0,
+      }),
+    );
     request.send(form);
   });
 }

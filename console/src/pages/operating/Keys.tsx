@@ -9,6 +9,7 @@ import { ActionMenu, Button, Confirm, Dialog, Failure, Field, Icon } from "../..
 type ApiKey = Schemas["ApiKey"];
 type Scope = Schemas["NewApiKey"]["scopes"][number];
 const SCOPES: Scope[] = ["query", "ingest", "admin", "operator"];
+type Guard = NonNullable<ApiKey["guard"]> | "";
 const KEPT_S = 86_400;
 
 /** The keys that the caller may see: made, rotated, revoked. The text of a key is shown once. */
@@ -42,6 +43,7 @@ export function Keys() {
                 <th scope="col">{t("apiKeys.name")}</th>
                 <th scope="col">{t("apiKeys.subject")}</th>
                 <th scope="col">{t("apiKeys.scopes")}</th>
+                <th scope="col">{t("apiKeys.guard")}</th>
                 <th scope="col">{t("apiKeys.used")}</th>
                 <th scope="col">{t("apiKeys.until")}</th>
                 <th scope="col">{t("apiKeys.status")}</th>
@@ -56,6 +58,7 @@ export function Keys() {
                   <td dir="auto">{each.name}</td>
                   <td dir="auto">{each.subject}</td>
                   <td>{each.scopes.join(", ")}</td>
+                  <td>{each.guard ? t(`apiKeys.guard_${each.guard}`) : "–"}</td>
                   <td>{each.last_used_at ? format.ago(each.last_used_at) : "–"}</td>
                   <td>{each.expires_at ? format.moment(each.expires_at) : "–"}</td>
                   <td>{t(`apiKeys.status_${each.status}`)}</td>
@@ -147,9 +150,14 @@ function NewKey({ onClose, onMade }: { onClose: () => void; onMade: (text: strin
   const [subject, setSubject] = useState("");
   const [scopes, setScopes] = useState<Scope[]>(["query"]);
   const [until, setUntil] = useState("");
+  const [guard, setGuard] = useState<Guard>("");
   const make = useMutation({
     mutationFn: () =>
-      dataOf(api.POST("/v1/keys", { body: bodyOf<Schemas["NewApiKey"]>({ name, subject, scopes, expires_at: until || null }) })),
+      dataOf(
+        api.POST("/v1/keys", {
+          body: bodyOf<Schemas["NewApiKey"]>({ name, subject, scopes, guard: guard || null, expires_at: until || null }),
+        }),
+      ),
     onSuccess: ({ key }) => {
       onMade(key);
       onClose();
@@ -183,6 +191,17 @@ function NewKey({ onClose, onMade }: { onClose: () => void; onMade: (text: strin
             </label>
           ))}
         </fieldset>
+        <Field label={t("apiKeys.guard")} hint={t("apiKeys.guardHint")}>
+          {(id) => (
+            <select id={id} value={guard} onChange={(event) => setGuard(event.target.value as Guard)} data-testid="key-guard">
+              {(["", "flag", "block"] as Guard[]).map((each) => (
+                <option key={each} value={each}>
+                  {t(`apiKeys.guard_${each || "unset"}`)}
+                </option>
+              ))}
+            </select>
+          )}
+        </Field>
         <Field label={t("apiKeys.until")}>
           {(id) => <input id={id} type="date" value={until} onChange={(event) => setUntil(event.target.value)} />}
         </Field>

@@ -1,10 +1,11 @@
 import { useQuery } from "@tanstack/react-query";
-import { Suspense, lazy, useState } from "react";
+import { lazy, useState } from "react";
 import { useTranslation } from "react-i18next";
 import { api, dataOf } from "../../api/client";
 import { useFormat } from "../../i18n/format";
 import { Failure, Field, Segments } from "../../parts";
 import { useMay } from "../../shell/caller";
+import { Later } from "../../shell/Later";
 import { Figure } from "./Jobs";
 
 const Chart = lazy(() => import("../../artefacts/Chart"));
@@ -57,7 +58,7 @@ export function Usage() {
       )}
       {data && !rows.length && <p className="hint">{t("usage.none")}</p>}
       {data?.by === "day" && rows.length > 1 && (
-        <Suspense fallback={null}>
+        <Later>
           <Chart
             chart={{
               form: "bar",
@@ -68,7 +69,7 @@ export function Usage() {
                 : [{ name: t("usage.tokens"), values: rows.map((each) => each.prompt_tokens + each.completion_tokens) }],
             }}
           />
-        </Suspense>
+        </Later>
       )}
       {rows.length > 0 && (
         <div className="table-scroll">

@@ -5,6 +5,7 @@ import { api, bodyOf, dataOf } from "../../api/client";
 import type { Schemas } from "../../api/types";
 import { useFormat } from "../../i18n/format";
 import { Button, Confirm, Dialog, Failure, Status } from "../../parts";
+import { ChangeSource } from "./ChangeSource";
 import type { Source } from "./Sources";
 
 const LOOK_EVERY_MS = 1000;
@@ -13,6 +14,7 @@ const LOOK_EVERY_MS = 1000;
 export function SourceDialog({ id, onClose, onChange }: { id: string; onClose: () => void; onChange: () => void }) {
   const { t } = useTranslation();
   const [isRemoving, setRemoving] = useState(false);
+  const [isChanging, setChanging] = useState(false);
   const params = { path: { source_id: id } };
   const source = useQuery({
     queryKey: ["source", id],
@@ -57,11 +59,15 @@ export function SourceDialog({ id, onClose, onChange }: { id: string; onClose: (
           <Button icon={isPaused ? "next" : "stop"} onPress={() => pause.mutate(!isPaused)} isDisabled={!shown || pause.isPending}>
             {t(isPaused ? "sourcesPage.resume" : "sourcesPage.pause")}
           </Button>
+          <Button icon="settings" onPress={() => setChanging(true)} isDisabled={!shown} data-testid="source-change">
+            {t("sourcesPage.change")}
+          </Button>
           <Button icon="trash" look="danger" onPress={() => setRemoving(true)} isDisabled={!shown}>
             {t("common.delete")}
           </Button>
         </div>
       </div>
+      {isChanging && shown && <ChangeSource source={shown} onClose={() => setChanging(false)} onChange={again} />}
       <Confirm
         title={t("sourcesPage.removeTitle", { name: shown?.name ?? "" })}
         action={t("common.delete")}
@@ -101,6 +107,10 @@ function Progress({ source }: { source: Source }) {
         </p>
       )}
       <dl className="facts">
+        <div>
+          <dt>{t("sourcesPage.everyFact")}</dt>
+          <dd>{format.duration(source.every_s)}</dd>
+        </div>
         {Object.entries(source.settings).map(([name, value]) => (
           <div key={name}>
             <dt dir="ltr">{name}</dt>

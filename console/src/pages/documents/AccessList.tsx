@@ -1,0 +1,135 @@
+// Who may read a document of those who may read its collection: shown, let in, taken out.
+
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useState, type FormEvent } from "react";
+import { useTranslation } from "react-i18next";
+import { api, bodyOf, dataOf } from "../../api/client";
+import type { Schemas } from "../../api/types";
+import { Button, Confirm, Failure, Field, Icon, IconButton } from "../../parts";
+
+type Access = Schemas["DocumentAccess"];
+type Kind = "subjects" | "groups";
+
+export function AccessList({ documentId }: { documentId: string }) {
+  const { t } = useTranslation();
+  const queries = useQueryClient();
+  const params = { path: { document_id: documentId } };
+  const key = ["access", documentId];
+  const { data, error } = useQuery({
+    queryKey: key,
+    queryFn: () => dataOf(api.GET("/v1/documents/{document_id}/access", { params })),
+    retry: false,
+  });
+  const [isOpening, setOpening] = useState(false);
+  const onSuccess = (now: Access) => queries.setQueryData(key, now);
+  const set = useMutation({
+    mutationFn: (list: Pick<Access, Kind>) =>
+      dataOf(api.PUT("/v1/documents/{document_id}/access", { params, body: bodyOf<Schemas["NewDocumentAccess"]>(list) })),
+    onSuccess,
+  });
+  const listOf = (kind: Kind) => data?.[kind] ?? [];
+  const change = (kind: Kind, names: string[]) =>
+    set.mutateAsync({ subjects: listOf("subjects"), groups: listOf("groups"), [kind]: names });
+  const open = async () => {
+    onSuccess(await dataOf(api.DELETE("/v1/documents/{document_id}/access", { params })));
+  };
+  return (
+    <details className="access" data-testid="access">
+      <summary>
+        <Icon name="key" /> {data?.restricted ? t("access.restricted") : t("access.title")}
+      </summary>
+      <div className="stack">
+        <Failure>{(error ?? set.error)?.message}</Failure>
+        {data && !data.restricted && (
+          <div className="actions start">
+            <span>{t("access.all")}</span>
+            <Button onPress={() => set.mutate({ subjects: [], groups: [] })} isDisabled={set.isPending} data-testid="restrict">
+              {t("access.restrict")}
+            </Button>
+          </div>
+        )}
+        {data?.restricted && (
+          <>
+            <p className="hint">{t("access.hint")}</p>
+            <ul className="stack">
+              {(["subjects", "groups"] as Kind[]).flatMap((kind) =>
+                listOf(kind).map((name) => (
+                  <li key={`${kind} ${name}`} className="actions start" data-testid="reader">
+                    <bdi>{name}</bdi> <span className="hint">{t(kind === "groups" ? "members.group" : "members.subject")}</span>
+                    <IconButton
+                      label={t("members.remove", { name })}
+                      icon="trash"
+                      onPress={() =>
+                        change(
+                          kind,
+                          listOf(kind).filter((each) => each !== name),
+                        ).catch(() => {})
+                      }
+                    />
+                  </li>
+                )),
+              )}
+            </ul>
+            <NewReader onAdd={(kind, name) => change(kind, [...new Set([...listOf(kind), name])])} isBusy={set.isPending} />
+            <div className="actions start">
+              <Button onPress={() => setOpening(true)} data-testid="open-to-all">
+                {t("access.open")}
+              </Button>
+            </div>
+          </>
+        )}
+      </div>
+      <Confirm
+        title={t("access.openTitle")}
+        action={t("access.open")}
+        isOpen={isOpening}
+        onClose={() => setOpening(false)}
+        onConfirm={open}
+      >
+        <p>{t("access.openHint")}</p>
+      </Confirm>
+    </details>
+  );
+}
+
+function NewReader({ onAdd, isBusy }: { onAdd: (kind: Kind, name: string) => Promise<unknown>; isBusy: boolean }) {
+  const { t } = useTranslation();
+  const [kind, setKind] = useState<Kind>("subjects");
+  const [name, setName] = useState("");
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    onAdd(kind, name.trim()).then(
+      () => setName(""),
+      () => {}, // what the server says stands above the list
+    );
+  };
+  return (
+    <form className="stack" onSubmit={submit}>
+      <Field label={t("members.kind")}>
+        {(id) => (
+          <select id={id} value={kind} onChange={(event) => setKind(event.target.value as Kind)} data-testid="reader-kind">
+            <option value="subjects">{t("members.subject")}</option>
+            <option value="groups">{t("members.group")}</option>
+          </select>
+        )}
+      </Field>
+      <Field label={t("members.name")}>
+        {(id) => (
+          <input
+            id={id}
+            value={name}
+            onChange={(event) => setName(event.target.value)}
+            maxLength={128}
+            dir="auto"
+            data-testid="reader-name"
+          />
+        )}
+      </Field>
+      <div className="actions start">
+        <Button look="primary" type="submit" isDisabled={!name.trim() || isBusy} data-testid="let-in">
+          {t("access.letIn")}
+        </Button>
+      </div>
+    </form>
+  );
+}
