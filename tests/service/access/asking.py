@@ -93,7 +93,7 @@ def _holds_text(schema: dict[str, Any], openapi: dict[str, Any]) -> bool:
     return False
 
 
-def gateway_settings(world: World) -> GatewaySettings:
+def gateway_settings(world: World, **changes: Any) -> GatewaySettings:
     """Of a gateway over the services, which asks for API keys."""
     addresses: dict[str, Any] = {f"{room.replace('-', '_')}_address": each for room, each in world.addresses.items()}
     return GatewaySettings(
@@ -104,6 +104,7 @@ def gateway_settings(world: World) -> GatewaySettings:
         health_timeout_s=60,  # whether there is such a collection is asked for so long, and left open then
         bootstrap_key=BOOTSTRAP_KEY,
         **addresses,
+        **changes,
     )
 
 
@@ -116,9 +117,9 @@ class Gateway:
         self.desk = desk
 
     @classmethod
-    async def open(cls, world: World, stack: AsyncExitStack) -> Self:
-        """Runs until the stack is closed."""
-        settings = gateway_settings(world)
+    async def open(cls, world: World, stack: AsyncExitStack, **changes: Any) -> Self:
+        """Runs until the stack is closed. `changes` are settings."""
+        settings = gateway_settings(world, **changes)
         backends = await open_backends(stack, settings, asyncio.Event(), asyncio.Event())
         app = create_api(backends, await keys_of(stack, settings))
         nats = await stack.enter_async_context(connect(world.nats_url, name="test"))
