@@ -14,7 +14,7 @@ from chaos.ledger import Answer, Ledger, Promise
 from chaos.system import ChaosSystem
 
 _FORGOTTEN_AFTER_S = 60.0
-"""What quotes a deleted document is erased within a minute: answers are looked at after that."""
+"""What quotes a deleted document is erased within a minute, and may be cut off until then."""
 _HEALED_AFTER_S = 150.0
 """An index that was lost is filled again by the reconciler, which looks every 20 s here and a minute after a start."""
 
@@ -69,11 +69,13 @@ def judge(system: ChaosSystem, collection_id: str, ledger: Ledger) -> Verdict:
         give_up_at = time.monotonic() + _HEALED_AFTER_S
         for name, promise in ledger.promises.items():
             _look_up(http, collection_id, name, promise, verdict, give_up_at)
-        time.sleep(_FORGOTTEN_AFTER_S)
+        give_up_at = time.monotonic() + _FORGOTTEN_AFTER_S
         # A run that is taken over behind a jump forward has used up its time, and says so.
         good = {"completed", "refused"} | ({"timeout"} if system.clock_was_set else set())
         for answer in ledger.answers:
-            _check(http, answer, verdict, good)
+            while (fault := _fault(http, answer, good)) and time.monotonic() < give_up_at:
+                time.sleep(POLL_S)
+            verdict.broken += [fault] if fault else []
     return verdict
 
 
@@ -106,23 +108,24 @@ def _found(http: httpx.Client, collection_id: str, promise: Promise) -> dict[str
     return {word: count for word, count in counts.items() if count}
 
 
-def _check(http: httpx.Client, answer: Answer, verdict: Verdict, good: Set[str]) -> None:
+def _fault(http: httpx.Client, answer: Answer, good: Set[str]) -> str | None:
+    """What is wrong with an answer, if anything is."""
     numbers = [seq for seq, _ in answer.seen]
     if numbers != list(range(1, len(numbers) + 1)):
-        verdict.broken.append(f"run {answer.run_id}: events came as {numbers}")
+        return f"run {answer.run_id}: events came as {numbers}"
     try:
         run = _ended(http, answer)
         if run["forgotten_at"]:
-            return  # with a document that it quoted
+            return None  # with a document that it quoted
         if run["status"] not in good:
-            verdict.broken.append(f"run {answer.run_id} ended as {run['status']}: {run['error']}")
+            return f"run {answer.run_id} ended as {run['status']}: {run['error']}"
         replayed = [seq for seq, _, _ in events(http, "GET", f"/v1/runs/{answer.run_id}/events?after=0")]
     except httpx.HTTPStatusError as error:
-        verdict.broken.append(f"run {answer.run_id} cannot be read: {error}")
-        return
+        return f"run {answer.run_id} cannot be read: {error}"
     is_whole = answer.went_on_live or len(replayed) >= len(numbers)
     if replayed != list(range(1, len(replayed) + 1)) or not is_whole:
-        verdict.broken.append(f"run {answer.run_id}: {len(numbers)} events came, and a replay gives {replayed}")
+        return f"run {answer.run_id}: {len(numbers)} events came, and a replay gives {replayed}"
+    return None
 
 
 def _ended(http: httpx.Client, answer: Answer) -> dict[str, Any]:

@@ -8,10 +8,11 @@ from chaos.campaign import Campaign, Plan
 from chaos.faults import ALL_FAULTS, WEIGHTS
 from chaos.report import render
 from chaos.system import ChaosSystem
+from tests.system.amounts import kills
 
 pytestmark = [pytest.mark.integration, pytest.mark.kill, pytest.mark.timeout(3600)]
 
-PLAN = Plan(seed=20261122, rounds=12, pause_s=2.0)
+PLAN = Plan(seed=20261122, rounds=kills(16), pause_s=2.0)
 
 
 def test_short_campaign_loses_doubles_and_keeps_nothing_it_should_not() -> None:

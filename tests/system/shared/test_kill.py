@@ -22,12 +22,13 @@ from kit.testing.openai import Reply
 from tests.integration.api import EVENT_STREAM, Api, Event, Json, assert_complete, only, parse_events
 from tests.integration.conftest import Model
 from tests.integration.system import POLL_S, Groundwork, wait_until
+from tests.system.amounts import kills
 
 pytestmark = [pytest.mark.integration, pytest.mark.kill]
 
-KILLS = 10
+KILLS = kills(10)
 DOCUMENTS_A_KILL = 8
-ORCHESTRATOR_KILLS = 30
+ORCHESTRATOR_KILLS = kills(30)
 CLIENTS = 8
 """A run whose orchestrator was killed waits for its lease to run out; others must be under way at the next kill."""
 
@@ -185,7 +186,7 @@ def clients(model_system: Groundwork, handbook: str) -> list[Client]:
     return [Client(model_system.base_url, handbook) for _ in range(CLIENTS)]
 
 
-def test_orchestrator_killed_thirty_times_breaks_and_doubles_no_answer(
+def test_orchestrator_killed_again_and_again_breaks_and_doubles_no_answer(
     model_system: Groundwork, model_api: Api, scripted: Model, clients: list[Client]
 ) -> None:
     rng = random.Random(20261122)

@@ -21,11 +21,12 @@ from tests.integration.conftest import Model
 from tests.integration.scripting import calling, data_of, question_in, rounds_in
 from tests.integration.system import POLL_S, Groundwork, wait_until
 from tests.service.tools.mail_server import MailServer
+from tests.system.amounts import kills
 from tests.system.shared.test_kill import kill
 
 pytestmark = [pytest.mark.integration, pytest.mark.kill]
 
-KILLS = 8
+KILLS = kills(8)
 CHATS_A_KILL = 4
 PATIENCE_S = 300.0
 ANSWER = ("During probation ", "the notice period ", "is two weeks [1]. ", "I have done it.")

@@ -11,11 +11,12 @@ import pytest
 
 from tests.integration.api import Api, Json
 from tests.integration.system import Groundwork, wait_until
+from tests.system.amounts import kills
 from tests.system.shared.test_kill import unique_word
 
 pytestmark = [pytest.mark.integration, pytest.mark.kill]
 
-KILLS = 10
+KILLS = kills(10)
 FILES = 400
 CHANGES_A_KILL = 100
 LOOKED_UP = 25
