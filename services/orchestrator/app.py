@@ -25,6 +25,7 @@ from kit.llm.provider_watch import ProviderWatch
 from kit.llm.switching import ModelSwitch
 from kit.network.egress import EgressGuard, parse_networks
 from kit.process.service import Service
+from kit.rpc.channel import Channel
 from kit.stores.forgetting import ForgetQueue
 from kit.stores.message_store import lasting, open_message_store
 from services.orchestrator.adapters.agent_switches import AgentSwitches
@@ -53,9 +54,11 @@ from services.orchestrator.modes.agents import discover_agents
 from services.orchestrator.modes.mode import ModeServices
 from services.orchestrator.modes.serving import Modes, discover_modes
 from services.orchestrator.modes.threads import Threads
+from services.orchestrator.ports import Library
 from services.orchestrator.quizzes.answers import QuizAnswers
 from services.orchestrator.remembering.learning import Learning
 from services.orchestrator.remembering.recalling import RememberedFacts, Remembering
+from services.orchestrator.runs.access import AccessWatch
 from services.orchestrator.runs.brought_models import BroughtModels
 from services.orchestrator.runs.execution import RunServices
 from services.orchestrator.runs.forgetting import Forgetting, RunDeletion, note_stored_runs
@@ -91,7 +94,13 @@ async def run(settings: OrchestratorSettings) -> None:
         remembering = RememberedFacts(
             facts, turns, state.sources, usual=settings.memory, timeout_s=settings.run_memory_timeout_s
         )
-        modes = await _modes(service, settings, memory, state.sources, switch.models, tools, switches, remembering)
+        retriever = await service.channel(
+            settings.retriever_address, [retriever_pb2.DESCRIPTOR.services_by_name["RetrieverService"]]
+        )
+        library = await _library(service, settings, retriever)
+        modes = await _modes(
+            service, settings, memory, state.sources, switch.models, tools, switches, remembering, retriever, library
+        )
         learning = LearningHandler(Learning(facts, GuardedModel(switch.models, canary="")))
         credentials = await SealedModelStore.open(
             nats, Sealer(settings.signing_key()), life_s=settings.model_credentials_life_s
@@ -113,6 +122,9 @@ async def run(settings: OrchestratorSettings) -> None:
         service.spawn(lasting("learning", lambda: turns.queue.consume(learning.handle, concurrency=_LEARN_AT_ONCE)))
         service.spawn(lasting("tail of the log", state.log.work))
         service.spawn(lasting("runs", runs.work))
+        service.spawn(
+            lasting("access", AccessWatch(runs.under_way, state.sources, library, settings.run_access_check_s).work)
+        )
         service.spawn(_drain(runs, service.stopping))
         service.spawn(lasting("model settings", switch.settings.follow))
         service.spawn(lasting("agent switches", switches.settings.follow))
@@ -214,6 +226,11 @@ async def _model_switch(
     return await ModelSwitch.open(nats, models, _now)
 
 
+async def _library(service: Service, settings: OrchestratorSettings, retriever: Channel) -> Library:
+    ingest = await service.channel(settings.ingest_address, [ingest_pb2.DESCRIPTOR.services_by_name["IngestService"]])
+    return ServiceLibrary(ingest, retriever, timeout_s=settings.run_search_timeout_s)
+
+
 async def _modes(
     service: Service,
     settings: OrchestratorSettings,
@@ -223,16 +240,14 @@ async def _modes(
     tools: GrpcTools,
     switches: AgentSwitches,
     remembering: Remembering,
+    retriever: Channel,
+    library: Library,
 ) -> Modes:
     catalog = settings.model_catalog()
     prices = catalog.prices() if catalog else PriceTable({})
-    retriever = await service.channel(
-        settings.retriever_address, [retriever_pb2.DESCRIPTOR.services_by_name["RetrieverService"]]
-    )
     reranker = await service.channel(
         settings.reranker_address, [reranker_pb2.DESCRIPTOR.services_by_name["RerankerService"]]
     )
-    ingest = await service.channel(settings.ingest_address, [ingest_pb2.DESCRIPTOR.services_by_name["IngestService"]])
     guarded = GuardedModel(Metered(models, prices.cost_usd), new_canary() if settings.guard_canary else "")
     scorer = RerankerSentenceScorer(reranker, timeout_s=settings.run_score_timeout_s)
     drafter = Drafter(
@@ -259,7 +274,7 @@ async def _modes(
             drafter,
             agents,
             scorer,
-            ServiceLibrary(ingest, retriever, timeout_s=settings.run_search_timeout_s),
+            library,
             models.held,
             checks,
             remembering,

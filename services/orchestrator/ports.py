@@ -1,6 +1,6 @@
 """What the core needs from outside."""
 
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence, Set
 from datetime import datetime
 from typing import Any, Protocol
 
@@ -195,6 +195,10 @@ class RunSources(Protocol):
         """The runs that have noted the source."""
         ...
 
+    async def documents_of(self, key: RunKey) -> Sequence[str]:
+        """Ids of the documents that the run has noted; not of web pages and rows. Raises Unavailable."""
+        ...
+
     async def drop_source(self, tenant_id: str, source: Source) -> None:
         """Removes what runs have noted of this source."""
         ...
@@ -228,6 +232,10 @@ class Library(Protocol):
     async def chunks(self, document_id: str) -> Sequence[Evidence]:
         """The chunks of its visible revision in reading order, numbered from 1; none where there is no such document any more.
         Raises Unavailable."""
+        ...
+
+    async def readable(self, document_ids: Sequence[str]) -> Set[str]:
+        """Those of the documents that exist and that the principal may read. Raises Unavailable."""
         ...
 
     async def around(self, chunk_ids: Sequence[str]) -> Mapping[str, Sequence[Evidence]]:

@@ -228,6 +228,10 @@ class OrchestratorSettings(MessageStoreSettings, SigningServiceSettings):
     """Seconds after which the runs of an orchestrator that has fallen silent are taken over. It renews its lease three times in
     it."""
 
+    run_access_check_s: float = Field(default=20.0, gt=0)
+    """Seconds between two looks at whether the callers of runs under way may still read what their runs have read. A run whose
+    caller may not ends with ACCESS_WITHDRAWN."""
+
     run_key_ttl_s: float = Field(default=86_400.0, ge=60.0)
     """Seconds for which an idempotency key is remembered. A client that has not had its answer in a day has given up."""
 

@@ -1,6 +1,6 @@
 """Evidence from the retriever service, and whole documents: which there are is told by the ingest service."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import fields
 from datetime import datetime
@@ -92,12 +92,16 @@ class ServiceLibrary:
         return [_document(each) for each in found if each.report.chunk_count and each.revision_id][:most]
 
     async def _named(self, document_id: str, collection_ids: Sequence[str]) -> Sequence[ingest_pb2.Document]:
+        document = await self._got(document_id)
+        return [document] if document is not None and document.collection_id in collection_ids else []
+
+    async def _got(self, document_id: str) -> ingest_pb2.Document | None:
+        """None of one that does not exist, or that the principal may not read."""
         try:
             request = ingest_pb2.GetDocumentRequest(document_id=document_id)
-            response = await self._documents.GetDocument(request, timeout=self._timeout_s)
+            return (await self._documents.GetDocument(request, timeout=self._timeout_s)).document
         except NotFound:
-            return []
-        return [response.document] if response.document.collection_id in collection_ids else []
+            return None
 
     async def _of(self, collection_id: str, most: int) -> Sequence[ingest_pb2.Document]:
         """Those of a collection, by name."""
@@ -125,6 +129,11 @@ class ServiceLibrary:
                     found.append(evidence_of(len(found) + 1, pb.Hit(chunk=window.chunk)))
                 if not response.chunks or len(found) >= response.document_chunk_count:
                     return found
+
+    async def readable(self, document_ids: Sequence[str]) -> Set[str]:
+        with _in_our_words():
+            found = [await self._got(each) for each in document_ids]
+        return {each.document_id for each in found if each is not None}
 
     async def around(self, chunk_ids: Sequence[str]) -> Mapping[str, Sequence[Evidence]]:
         request = pb.FetchChunksRequest(chunk_ids=chunk_ids, window=1)

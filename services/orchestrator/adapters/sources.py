@@ -7,16 +7,19 @@ each tenant that has such a source.
 
 import asyncio
 import json
+import re
 from collections.abc import Sequence
 
 from kit.errors import AlreadyExists
 from kit.jetstream import KeyValue, Nats
 from kit.records import UNREADABLE, set_aside
-from kit.stores.forgetting import Source
+from kit.stores.forgetting import Source, SourceKind
 from services.orchestrator.models import Dependent, RunKey
 from services.orchestrator.state import FORGOTTEN, SOURCES, STORED_RUNS_NOTED
 
 _DAY_S = 86_400.0
+_DOCUMENT_ID = re.compile(r"[0-9a-f]{8,64}")
+"""Web pages and databases have a word in front."""
 
 
 class KeyValueRunSources:
@@ -60,6 +63,11 @@ class KeyValueRunSources:
     async def dependents(self, tenant_id: str, source: Source) -> Sequence[Dependent]:
         pattern = f"{_mark(tenant_id, source)}.*"
         return [_dependent(entry.key, entry.value or b"") async for entry in self._sources.entries(pattern)]
+
+    async def documents_of(self, key: RunKey) -> Sequence[str]:
+        pattern = f"{key.tenant_id}.{SourceKind.DOCUMENT}.*.{key.run_id}"
+        ids = [name.split(".")[2] for name in await self._sources.keys(pattern)]
+        return [each for each in ids if _DOCUMENT_ID.fullmatch(each)]
 
     async def drop_source(self, tenant_id: str, source: Source) -> None:
         await self._sources.purge_matching(f"{_mark(tenant_id, source)}.*")

@@ -30,6 +30,12 @@ _FINISHING_S = 10.0
 _LOST_LOG_RETRY_S = 1.0
 _UNFINISHED = (RunStatus.CANCELLED, RunStatus.TIMEOUT, RunStatus.FAILED)
 _OUT_OF_TIME = RunError("DEADLINE_EXCEEDED", "RUN_TIMEOUT", "the run took longer than its budget", retryable=True)
+_ACCESS_WITHDRAWN = RunError(
+    "PERMISSION_DENIED",
+    "ACCESS_WITHDRAWN",
+    "a document that this answer is made from is not yours to read any more, or was deleted; ask the owner of its collection",
+    retryable=False,
+)
 LOG_LOST = RunError(
     "DATA_LOSS",
     "RUN_LOG_LOST",
@@ -88,6 +94,7 @@ class Execution:
         self._is_log_lost = is_log_lost
         self._cancel_requested = False
         self._is_lost = False
+        self._is_withdrawn = False
         self._working = False
         self._finishing = False
         self.waits_until: datetime | None = None
@@ -98,6 +105,11 @@ class Execution:
         if not self._cancel_requested:
             self._cancel_requested = True
             self._interrupt()
+
+    def withdraw(self) -> None:
+        """Ends the run as failed: its caller may not read its documents any more. Without effect once it is ending."""
+        self._is_withdrawn = True
+        self._interrupt()
 
     def lose(self) -> None:
         """Stops the work: another orchestrator has the run. One whose log cannot be reached goes on for those who listen here."""
@@ -170,11 +182,13 @@ class Execution:
         except asyncio.CancelledError:
             if self._is_lost:
                 raise FencedOff("the run was taken over") from None
-            if not self._cancel_requested:
+            if not (self._cancel_requested or self._is_withdrawn):
                 await self.journal.note_spent()
                 raise
             assert self.task is not None
             self.task.uncancel()
+            if self._is_withdrawn:
+                return await self._end(RunStatus.FAILED, _ACCESS_WITHDRAWN)
             return await self._end(RunStatus.CANCELLED)
         except Exception as error:
             if clock.expired() or _took_all_time(error):

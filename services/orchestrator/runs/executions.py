@@ -35,6 +35,10 @@ class Executions:
     def __contains__(self, key: RunKey) -> bool:
         return key in self._by_run
 
+    def all(self) -> list[Execution]:
+        """Those under way now."""
+        return list(self._by_run.values())
+
     def cancel(self, key: RunKey) -> None:
         """Ends the run as cancelled, if it is ours."""
         if execution := self._by_run.get(key):

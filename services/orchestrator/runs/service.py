@@ -2,7 +2,7 @@
 falls silent another orchestrator continues it from the log."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import replace
 from datetime import datetime
@@ -238,6 +238,10 @@ class Runs:
         """The principal's runs, newest first; an operator sees all of the tenant."""
         subject = None if principal.sees_all else principal.subject
         return await self.list(principal.tenant_id, page_size, page_token, subject)
+
+    def under_way(self) -> Sequence[Execution]:
+        """The runs that this process works on now."""
+        return self._executions.all()
 
     async def work(self) -> None:
         """What goes on in the background: the lease, wishes to cancel, the sweep. Runs until cancelled."""

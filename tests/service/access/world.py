@@ -41,6 +41,8 @@ ANN = Principal("acme", "ann", USER_SCOPES)
 """Whose things they are."""
 SECRET = "zanzibar"
 """A word in all texts, names and titles of Ann's."""
+ENDLESSLY = "endlessly"
+"""A word in questions whose answer does not end."""
 TIMEOUT_S = 60.0
 _UNREADABLE = "unreadable"
 """A word that the model server fails at, so that the job of a text with it is given up."""
@@ -63,10 +65,11 @@ class ModelServer(FakeModelServer):
 
 
 def _reply(request: Mapping[str, Any]) -> Reply:
-    """The model wants to delete a document whenever it has tools; else it answers."""
+    """The model wants to delete a document whenever it has tools; else it answers, without an end if it is asked to."""
     if request.get("tools"):
         return Reply([{"tool_calls": [_FORGET]}], finish_reason="tool_calls")
-    return Reply([f"It says {SECRET} [1]."])
+    is_long = ENDLESSLY in json.dumps(request["messages"])
+    return Reply([f"It says {SECRET} [1]. "], pause_s=0.02 if is_long else 0.0, endless=is_long)
 
 
 @dataclass
@@ -156,6 +159,8 @@ async def _services(stack: AsyncExitStack, nats_url: str, data_dir: Path, model_
                 memory_address=at["memory"],
                 tools_address=at["tools"],
                 llm_base_url=model_url,
+                ingest_address=at["ingest"],
+                run_access_check_s=0.2,
                 **stored,
                 **neighbours,
             ),

@@ -1,7 +1,7 @@
 """Fakes of the orchestrator's ports, all in memory."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,7 +20,7 @@ from kit.llm import (
     TokenUsage,
     estimate_tokens,
 )
-from kit.stores.forgetting import Source
+from kit.stores.forgetting import Source, SourceKind
 from services.orchestrator.errors import FencedOff
 from services.orchestrator.log.events import Answer, EffectClass, Evidence, Retrieval, RunEvent, RunStatus
 from services.orchestrator.models import (
@@ -111,6 +111,9 @@ class FakeLibrary:
         self.reads.append(document_id)
         return self._chunks.get(document_id, ())
 
+    async def readable(self, document_ids: Sequence[str]) -> Set[str]:
+        return {each for each in document_ids if each in self._chunks}
+
     async def around(self, chunk_ids: Sequence[str]) -> Mapping[str, Sequence[Evidence]]:
         found: dict[str, Sequence[Evidence]] = {}
         for chunks in self._chunks.values():
@@ -189,6 +192,13 @@ class FakeSources:
 
     async def dependents(self, tenant_id: str, source: Source) -> Sequence[Dependent]:
         return list(self.noted.get((tenant_id, source), {}).values())
+
+    async def documents_of(self, key: RunKey) -> Sequence[str]:
+        return [
+            source.item_id
+            for (tenant_id, source), runs in self.noted.items()
+            if tenant_id == key.tenant_id and source.kind == SourceKind.DOCUMENT and key in runs
+        ]
 
     async def drop_source(self, tenant_id: str, source: Source) -> None:
         self.noted.pop((tenant_id, source), None)

@@ -1,0 +1,61 @@
+"""Ends the runs of callers who may not read any more what their runs read: who leaves a collection or a group does not see the rest
+of an answer over its documents."""
+
+import asyncio
+from collections.abc import Callable, Collection, Sequence
+from typing import Protocol
+
+import structlog
+
+from kit.access.principal import use_principal
+from kit.errors import GroundworkError
+from services.orchestrator.models import RunRecord
+from services.orchestrator.ports import Library, RunSources
+
+_log = structlog.get_logger()
+
+
+class RunUnderWay(Protocol):
+    """A run that this process works on."""
+
+    @property
+    def record(self) -> RunRecord: ...
+
+    def withdraw(self) -> None:
+        """Ends the run, and says that access was withdrawn."""
+
+
+class AccessWatch:
+    """Looks again and again whether each run under way may still read its documents."""
+
+    def __init__(
+        self, under_way: Callable[[], Sequence[RunUnderWay]], sources: RunSources, library: Library, every_s: float
+    ) -> None:
+        self._under_way = under_way
+        self._sources = sources
+        self._library = library
+        self._every_s = every_s
+
+    async def work(self) -> None:
+        """Runs until cancelled."""
+        while True:
+            await asyncio.sleep(self._every_s)
+            await self.look()
+
+    async def look(self) -> None:
+        """Once over all runs under way. Those that cannot be told of now go on until the next time."""
+        for execution in self._under_way():
+            key = execution.record.key
+            try:
+                with use_principal(execution.record.principal):
+                    unreadable = await self._unreadable(execution.record)
+            except GroundworkError as error:
+                _log.warning("access_not_checked", run_id=key.run_id, reason=error.reason, error=error.message)
+                continue
+            if unreadable:
+                _log.info("access_withdrawn", tenant_id=key.tenant_id, run_id=key.run_id, documents=len(unreadable))
+                execution.withdraw()
+
+    async def _unreadable(self, record: RunRecord) -> Collection[str]:
+        documents = await self._sources.documents_of(record.key)
+        return set(documents) - await self._library.readable(documents)
