@@ -54,9 +54,10 @@ class Catalog:
         free_mark: str = "",
         again: bool = False,
     ) -> Collection:
-        """Makes a collection of the caller's; without an id one is made from the name. Where that is taken by a collection which
-        the caller cannot see, or the name has nothing that an id may hold, the id ends in "-" and `free_mark`. `again`: one of the
-        caller's that is there may be what an earlier attempt made, and is answered. Raises CollectionExists, BadName."""
+        """Makes a collection of the caller's; without an id one is made from the name. The id ends in "-" and `free_mark` where it
+        is taken by a collection that the caller cannot see or that has another name, or where the name has nothing that an id may
+        hold. `again`: one of the caller's that is there may be what an earlier attempt made, and is answered. Raises
+        CollectionExists, BadName."""
         name = _clean(name)
         wanted = naming.collection_id(collection_id) if collection_id else naming.collection_id_from(name)
         if not wanted and name and free_mark:
@@ -67,7 +68,7 @@ class Catalog:
         try:
             return await self._make(caller, made, again)
         except CollectionExists:
-            if collection_id or not free_mark or await self._may_know_of(caller, wanted):
+            if collection_id or not free_mark or await self._is_namesake(caller, made):
                 raise
         return await self._make(caller, replace(made, collection_id=naming.marked_id(wanted, free_mark)), again)
 
@@ -91,8 +92,12 @@ class Catalog:
             raise _taken(collection_id) from error
         return collection
 
-    async def _may_know_of(self, caller: Principal, collection_id: str) -> bool:
-        return may_read(caller, collection_id, await self._collections.get(caller.tenant_id, collection_id))
+    async def _is_namesake(self, caller: Principal, made: Collection) -> bool:
+        """Whether the collection that has the id already is one that the caller knows by the same name. Names of which an id keeps
+        little, as "Счета 2026", often make the same."""
+        there = await self._collections.get(caller.tenant_id, made.collection_id)
+        is_known = may_read(caller, made.collection_id, there)
+        return is_known and (there is None or there.name.casefold() == made.name.casefold())
 
     async def get(self, caller: Principal, collection_id: str) -> Collection:
         """One that the caller may read. Raises CollectionNotFound."""

@@ -53,6 +53,14 @@ async def clearing(world: World) -> AsyncIterator[None]:
     running.cancel()
 
 
+async def test_names_of_which_an_id_keeps_the_same_make_two_collections(world: World) -> None:
+    first = await world.catalog.create(ANN, "", "Договоры 2026", free_mark="1a2b3c4d")
+    second = await world.catalog.create(ANN, "", "Счета 2026", free_mark="5e6f7a8b")
+    assert (first.collection_id, second.collection_id) == ("2026", "2026-5e6f7a8b")
+    with pytest.raises(CollectionExists):
+        await world.catalog.create(ANN, "", "договоры 2026", free_mark="9a9b9c9d")
+
+
 @pytest.mark.usefixtures("clearing")
 async def test_deleting_a_collection_deletes_its_documents(world: World) -> None:
     await world.catalog.create(ANN, "papers", "Papers")
