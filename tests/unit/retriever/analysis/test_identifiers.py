@@ -77,3 +77,10 @@ def test_two_plain_words_are_not_looked_for_as_one_besides() -> None:
 
 def test_a_row_of_numbers_is_no_identifier() -> None:
     assert ANALYSIS.terms("12 34 56 78 90 12 34 56 78 90 12 34", "en")[12:] == []
+
+
+@pytest.mark.parametrize(
+    ("query_text", "term"), [("Ca2+", "ca2plus"), (".NET", "dotnet"), ("Notepad++", "notepadplusplus")]
+)
+def test_name_with_signs_is_looked_for_once(query_text: str, term: str) -> None:
+    assert {each for each in terms_of(query_text) if not each.isalnum() or each == term} == {term}
