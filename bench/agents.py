@@ -29,7 +29,7 @@ from kit.llm import (
     ToolCallDelta,
 )
 from kit.testing.nats import nats_server
-from services.orchestrator.adapters.event_log import JetStreamEventLog
+from services.orchestrator.adapters.jetstream.event_log import JetStreamEventLog
 from services.orchestrator.answering.drafting import Drafter
 from services.orchestrator.log.events import Budgets, EffectClass, RunMode, RunStarted, RunStatus
 from services.orchestrator.log.journal import Journal

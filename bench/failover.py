@@ -17,7 +17,7 @@ from kit.jetstream import KeyValue, Nats, WorkQueue, connect
 from kit.state import Queue
 from kit.testing.harness import make_signer, make_verifier
 from kit.testing.nats_cluster import NatsCluster, nats_cluster
-from services.orchestrator.adapters.event_log import JetStreamEventLog
+from services.orchestrator.adapters.jetstream.event_log import JetStreamEventLog
 from services.orchestrator.log.events import RunEvent, Token
 from services.orchestrator.models import RunKey
 from services.orchestrator.state import RUNS

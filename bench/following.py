@@ -13,7 +13,7 @@ from kit.jetstream import Nats, connect
 from kit.jetstream.following import follow
 from kit.testing.nats import nats_server
 from services.orchestrator.adapters.codec import event_from_bytes
-from services.orchestrator.adapters.event_log import JetStreamEventLog
+from services.orchestrator.adapters.jetstream.event_log import JetStreamEventLog
 from services.orchestrator.log.events import Done, RunEvent, RunStatus, Token
 from services.orchestrator.models import RunKey
 from services.orchestrator.state import RUNS

@@ -15,9 +15,9 @@ from services.ingest.reading.child.prepare import prepare
 from services.ingest.reading.chunks.tokens import SENTENCEPIECE_SUFFIX
 from services.ingest.reading.models import PrepareRequest
 from services.reranker.adapters.cpu_model import LoadedModel, embedding_models, load
+from services.reranker.batching.padding import pad, padded_length
+from services.reranker.embedding.preparation import Preparation
 from services.reranker.models import TextKind, TokenIds, TokenizerForm
-from services.reranker.padding import pad, padded_length
-from services.reranker.preparation import Preparation
 from services.reranker.settings import RerankerSettings
 
 _PAD_TO_MULTIPLE = 16

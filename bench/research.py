@@ -16,7 +16,7 @@ from kit.jetstream import connect
 from kit.llm import ModelInfo, Operation
 from kit.stores.forgetting import Source
 from kit.testing.nats import nats_server
-from services.orchestrator.adapters.event_log import JetStreamEventLog
+from services.orchestrator.adapters.jetstream.event_log import JetStreamEventLog
 from services.orchestrator.log.events import Budgets, Evidence, Retrieval, RunMode, RunStarted, RunStatus
 from services.orchestrator.log.journal import Journal
 from services.orchestrator.models import Dependent, ResearchOptions, RunKey, RunRecord, RunRequest, SearchQuery

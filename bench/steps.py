@@ -12,7 +12,7 @@ from evals.samples import Samples
 from evals.tables import Table
 from kit.jetstream import connect
 from kit.testing.nats import nats_server
-from services.orchestrator.adapters.event_log import JetStreamEventLog
+from services.orchestrator.adapters.jetstream.event_log import JetStreamEventLog
 from services.orchestrator.log.events import Plan, RunMode, RunStarted
 from services.orchestrator.log.journal import Journal
 from services.orchestrator.models import RunKey

@@ -14,26 +14,26 @@ from cli.client.gateway import Gateway
 from cli.client.ingestion import Ingestion, ingest
 from cli.client.searching import SearchFusion, SearchRerank, SearchStrategy, metadata_of
 from cli.cluster import cluster
-from cli.commands.agents import agents
-from cli.commands.approvals import approvals
-from cli.commands.chatting import Verify, chat
-from cli.commands.collections import collections, ensure_collection, where_else
-from cli.commands.demo import demo
-from cli.commands.documents import documents
-from cli.commands.embedding import embedding
-from cli.commands.evaluate import evaluate
-from cli.commands.extract import extract
-from cli.commands.jobs import jobs
-from cli.commands.limits import limits
-from cli.commands.memory import memory
-from cli.commands.models import models
-from cli.commands.research import research
-from cli.commands.runs import runs
-from cli.commands.sources import sources, watch
-from cli.commands.threads import threads
-from cli.commands.tool_servers import tool_servers
-from cli.commands.tools import tools
-from cli.commands.usage import usage
+from cli.commands.administration.jobs import jobs
+from cli.commands.administration.limits import limits
+from cli.commands.administration.models import models
+from cli.commands.administration.tool_servers import tool_servers
+from cli.commands.administration.usage import usage
+from cli.commands.conversations.agents import agents
+from cli.commands.conversations.approvals import approvals
+from cli.commands.conversations.chatting import Verify, chat
+from cli.commands.conversations.extract import extract
+from cli.commands.conversations.memory import memory
+from cli.commands.conversations.research import research
+from cli.commands.conversations.runs import runs
+from cli.commands.conversations.threads import threads
+from cli.commands.conversations.tools import tools
+from cli.commands.documents.collections import collections, ensure_collection, where_else
+from cli.commands.documents.demo import demo
+from cli.commands.documents.documents import documents
+from cli.commands.documents.embedding import embedding
+from cli.commands.documents.evaluate import evaluate
+from cli.commands.documents.sources import sources, watch
 from cli.display.answering import RunView
 from cli.display.output import Output, ProgressLines, bar_state
 from cli.errors import REFUSED, UsageError, document_id, given, in_words
@@ -112,7 +112,7 @@ def common(
 @app.command(epilog=WHERE)
 def mcp() -> None:
     """Serve MCP over standard input and output, for desktop assistants: what the server has at /mcp, with your API key."""
-    from cli.commands.mcp import serve_stdio  # noqa: PLC0415 - needed here only, and other commands should start fast
+    from cli.commands.conversations.mcp import serve_stdio  # noqa: PLC0415 - needed here only, and other commands should start fast
 
     serve_stdio()
 

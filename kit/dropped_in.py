@@ -1,5 +1,5 @@
-"""Modules that register by being there: the files of a package, and those in folders of an operator. A file whose name begins with
-an underscore is none of them."""
+"""Modules that register by being there: those of a package and of its sub-packages, and the files in folders of an operator. A name
+that begins with an underscore is left out."""
 
 import importlib
 import importlib.util
@@ -56,7 +56,11 @@ def load_file(path: Path, prefix: str) -> ModuleType:
 def _in_package(package: ModuleType) -> Iterator[tuple[str, Load]]:
     for module in pkgutil.iter_modules(package.__path__):
         full_name = f"{package.__name__}.{module.name}"
-        if not module.name.startswith("_"):
+        if module.name.startswith("_"):
+            continue
+        if module.ispkg:
+            yield from _in_package(importlib.import_module(full_name))
+        else:
             yield module.name, lambda full_name=full_name: importlib.import_module(full_name)  # type: ignore[misc]
 
 

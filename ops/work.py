@@ -11,8 +11,8 @@ from typing import Any
 from kit.access.tokens import TokenVerifier
 from kit.errors import GroundworkError
 from kit.jetstream import Nats
-from kit.jetstream.turns import bulk_lane
-from kit.jetstream.work_queue import verified_principal
+from kit.jetstream.queues.turns import bulk_lane
+from kit.jetstream.queues.work_queue import verified_principal
 from kit.state import Queue, Store
 from ops.state import QUEUES
 from ops.watch.findings import document_label

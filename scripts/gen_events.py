@@ -14,7 +14,7 @@ from grpc_tools import protoc
 
 _ROOT = Path(__file__).resolve().parent.parent
 _CONTRACT = "groundwork/orchestrator/v1/orchestrator.proto"
-_SCHEMAS, _PAGE = "services/gateway/schemas/events.py", "docs/api.md"
+_SCHEMAS, _PAGE = "services/gateway/schemas/conversations/events.py", "docs/api.md"
 _COMMON = {
     ".groundwork.common.v1.BoundingBox": "BoundingBox",
     ".groundwork.common.v1.Degradation": "Degradation",
@@ -53,7 +53,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from services.gateway.schemas.search import BoundingBox, Degradation, Origin
+from services.gateway.schemas.documents.search import BoundingBox, Degradation, Origin
 from services.gateway.schemas.times import Moment
 '''
 _BASE = '''

@@ -10,7 +10,7 @@ from google.protobuf.json_format import ParseDict
 from groundwork.orchestrator.v1 import orchestrator_pb2 as pb
 
 from kit.vocabulary.run_fold import RunFold
-from services.gateway.schemas.runs import QaResponse
+from services.gateway.schemas.conversations.runs import QaResponse
 from services.gateway.streams.events import RunEvent, run_event
 
 _ROOT = Path(__file__).resolve().parent.parent

@@ -19,7 +19,7 @@ from evals.tables import Table
 from kit.jetstream import connect
 from kit.llm import ChatMessage, Delta, Finish, FinishReason, ModelInfo, Operation, Request, TokenUsage, ToolCallDelta
 from kit.testing.nats import nats_server
-from services.orchestrator.adapters.event_log import JetStreamEventLog
+from services.orchestrator.adapters.jetstream.event_log import JetStreamEventLog
 from services.orchestrator.answering.drafting import Drafter
 from services.orchestrator.errors import Parked
 from services.orchestrator.guard.finding import find

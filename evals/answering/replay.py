@@ -21,11 +21,11 @@ from kit.language.terms import tokens
 from kit.reading.rows import fields, is_row
 from services.orchestrator.without_model import Passage
 from services.reranker.adapters.cpu_model import embedding_models, load
+from services.reranker.batching.padding import pad
+from services.reranker.embedding.pooling import Reduction, Result
+from services.reranker.embedding.preparation import Preparation
 from services.reranker.models import QueryVectors, TextKind, TextVectors
-from services.reranker.padding import pad
-from services.reranker.pooling import Reduction, Result
-from services.reranker.preparation import Preparation
-from services.reranker.reranking import MAXSIM_WEIGHT, score
+from services.reranker.reranking.late_interaction import MAXSIM_WEIGHT, score
 from services.reranker.settings import RerankerSettings
 
 _TOP_K, _BATCH, _LONGEST_CHARS = 8, 16, 3_000

@@ -5,6 +5,6 @@ from kit.jetstream.connection import Nats
 from kit.jetstream.kv import Entry, KeyValue
 from kit.jetstream.objects import ObjectStore, StoredObject
 from kit.jetstream.opening import connect
-from kit.jetstream.work_queue import Job, WorkQueue
+from kit.jetstream.queues.work_queue import Job, WorkQueue
 
 __all__ = ["Entry", "Job", "KeyValue", "Nats", "ObjectStore", "StoredObject", "WorkQueue", "connect"]

@@ -2,7 +2,7 @@
 client that a process without a model does not need."""
 
 from kit.llm.endpoint.encoding import tools_text
-from kit.llm.endpoint.estimate import estimate_tokens
+from kit.llm.endpoint.tokens.estimate import estimate_tokens
 from kit.llm.errors import (
     CredentialsRefused,
     ModelRejected,

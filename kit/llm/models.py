@@ -15,7 +15,7 @@ from kit import deadline
 from kit.breaker import BreakerState
 from kit.errors import GroundworkError
 from kit.llm.brought import BROUGHT, BroughtModel, brought_model, is_model_brought
-from kit.llm.endpoint.estimate import estimate_tokens
+from kit.llm.endpoint.tokens.estimate import estimate_tokens
 from kit.llm.endpoints import Address, OpenEndpoint
 from kit.llm.errors import ModelRejected, ModelUnavailable
 from kit.llm.messages import ChatMessage, Delta, ModelInfo, Operation, Request

@@ -18,8 +18,8 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, StringConstraints,
 from pydantic import model_validator as validates_model
 
 from kit.errors import InvalidArgument
-from kit.llm.endpoint.counting import check_tokenizer_file
 from kit.llm.endpoint.presets import PRESETS
+from kit.llm.endpoint.tokens.counting import check_tokenizer_file
 from kit.llm.messages import Operation
 from kit.llm.prices import Price, PriceTable
 

@@ -20,8 +20,8 @@ from nats.js.errors import NotFoundError
 from kit.errors import Unavailable
 from kit.jetstream import Nats
 from kit.jetstream.failures import translated_errors
+from kit.jetstream.queues.work_queue import stream_config
 from kit.jetstream.streams import REQUEST_TIMEOUT_S, subject_counts
-from kit.jetstream.work_queue import stream_config
 from kit.state import Queue
 from ops.state import QUEUES
 from ops.watch.ledger import Entry, Ledger, StreamTotals

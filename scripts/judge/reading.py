@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 
 from services.reranker.adapters.cpu_model import LoadedModel
+from services.reranker.batching.padding import pad
+from services.reranker.embedding.pooling import content_vectors
 from services.reranker.judging.reading import ReadText, joined, read_text, with_vectors
 from services.reranker.models import ContentVectors, Float32, TextKind, TokenIds
-from services.reranker.padding import pad
-from services.reranker.pooling import content_vectors
 
 _BATCH = 24
 _Texts = Iterable[tuple[str, str]]

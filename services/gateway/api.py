@@ -25,40 +25,34 @@ from services.gateway.openai import files as openai_files
 from services.gateway.openai import routes as openai
 from services.gateway.openai import store_files as openai_store_files
 from services.gateway.openai import vector_stores as openai_vector_stores
-from services.gateway.routes import (
+from services.gateway.routes import console, health
+from services.gateway.routes.administration import jobs, limits, models, tool_servers, usage
+from services.gateway.routes.conversations import (
     agents,
     approvals,
     chat,
+    memory,
+    questions,
+    runs,
+    threads,
+    tools,
+    voice,
+)
+from services.gateway.routes.documents import (
     collections,
-    console,
     documents,
     embedding,
     events,
-    health,
-    jobs,
-    keys,
-    limits,
-    me,
-    memory,
-    models,
-    oauth,
-    oidc,
-    questions,
-    runs,
     samples,
     search,
     sources,
-    threads,
-    tool_servers,
-    tools,
     upload,
-    usage,
-    voice,
 )
-from services.gateway.schemas.chat import ToolChatResponse
-from services.gateway.schemas.events import EVENT_MODELS
+from services.gateway.routes.identity import keys, me, oauth, oidc
+from services.gateway.schemas.conversations.chat import ToolChatResponse
+from services.gateway.schemas.conversations.events import EVENT_MODELS
+from services.gateway.schemas.conversations.runs import QaResponse
 from services.gateway.schemas.problem import Problem
-from services.gateway.schemas.runs import QaResponse
 from services.gateway.serving.connection_table import stream_limit
 from services.gateway.serving.guard import Guard
 from services.gateway.streams.shares import StreamShares

@@ -26,26 +26,26 @@ from kit.stores.idempotency import IdempotencyKeys
 from kit.stores.message_store import lasting, open_message_store
 from services.ingest import state
 from services.ingest.adapters.clamd import ClamdScanner
-from services.ingest.adapters.nats_dead_letters import NatsDeadLetterStore
-from services.ingest.adapters.nats_document_access import NatsAccessLists
-from services.ingest.adapters.nats_files import NatsFileStore
-from services.ingest.adapters.nats_queues import NatsForgetting, NatsJobQueue
-from services.ingest.adapters.nats_sources import NatsSourceStore, source_kinds
-from services.ingest.adapters.nats_stores import NatsCollectionStore, NatsDocumentStore
+from services.ingest.adapters.jetstream.dead_letters import NatsDeadLetterStore
+from services.ingest.adapters.jetstream.document_access import NatsAccessLists
+from services.ingest.adapters.jetstream.files import NatsFileStore
+from services.ingest.adapters.jetstream.queues import NatsForgetting, NatsJobQueue
+from services.ingest.adapters.jetstream.sources import NatsSourceStore, source_kinds
+from services.ingest.adapters.jetstream.store_condition import ConditionReport, StoreServicer
+from services.ingest.adapters.jetstream.stores import NatsCollectionStore, NatsDocumentStore
 from services.ingest.adapters.reranker import RerankerEmbedder
 from services.ingest.adapters.retriever import RetrieverIndex
 from services.ingest.adapters.sources.folder import watched_folders
-from services.ingest.adapters.store_condition import ConditionReport, StoreServicer
 from services.ingest.collections.document_access import AccessDesk
 from services.ingest.documents.access import Access
 from services.ingest.documents.catalog import Catalog
-from services.ingest.documents.copying import Copying
 from services.ingest.documents.deletion import Deletion
-from services.ingest.documents.lanes import LaneChoice
 from services.ingest.documents.listing import Listing
-from services.ingest.documents.quota import StorageQuotas
 from services.ingest.documents.revising import Reviser
-from services.ingest.documents.upload import Limits, Uploads
+from services.ingest.documents.uploads.copying import Copying
+from services.ingest.documents.uploads.lanes import LaneChoice
+from services.ingest.documents.uploads.quota import StorageQuotas
+from services.ingest.documents.uploads.upload import Limits, Uploads
 from services.ingest.fairness import FairShares
 from services.ingest.handlers import IngestServicer, JobHandler
 from services.ingest.metrics import Metrics

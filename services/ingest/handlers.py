@@ -13,7 +13,7 @@ from kit.access.principal import current_principal
 from kit.jetstream import Job
 from kit.rpc.server import end_when_draining
 from kit.stores.idempotency import Attempt
-from services.ingest.adapters.encoding import (
+from services.ingest.adapters.jetstream.encoding import (
     LANE_BY_NUMBER,
     OUTCOME,
     STATUS_BY_NUMBER,
@@ -28,11 +28,11 @@ from services.ingest.collections.handlers import AccessMethods, CollectionMethod
 from services.ingest.documents import records
 from services.ingest.documents.access import Access
 from services.ingest.documents.catalog import Catalog
-from services.ingest.documents.copying import Copying
 from services.ingest.documents.deletion import Deletion
 from services.ingest.documents.listing import Listing, Page
 from services.ingest.documents.revising import Reviser
-from services.ingest.documents.upload import Upload, Uploads
+from services.ingest.documents.uploads.copying import Copying
+from services.ingest.documents.uploads.upload import Upload, Uploads
 from services.ingest.errors import BadUpload, UploadCorrupt, UploadIncomplete
 from services.ingest.metrics import Metrics
 from services.ingest.ports import Keys

@@ -2,7 +2,7 @@
 
 from prometheus_client import REGISTRY, CollectorRegistry, Counter, Gauge, Histogram
 
-from kit.jetstream.backlog import BacklogGauges
+from kit.jetstream.queues.backlog import BacklogGauges
 
 
 class Metrics:

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kit.access.principal import Principal
-from kit.jetstream.backlog import Backlog
 from kit.jetstream.condition import Finding
+from kit.jetstream.queues.backlog import Backlog
 from kit.stores.document_access import DocumentAccess
 from kit.stores.idempotency import Attempt
 from services.ingest.documents.models import (

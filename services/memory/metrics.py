@@ -2,7 +2,7 @@
 
 from prometheus_client import Counter
 
-from kit.jetstream.backlog import BacklogGauges
+from kit.jetstream.queues.backlog import BacklogGauges
 
 MESSAGES = Counter("groundwork_memory_messages", "Messages that were appended to threads.", ["role"])
 QUEUE = BacklogGauges("groundwork_memory_queue", "threads to delete; every memory service tells it: use max")

@@ -28,19 +28,19 @@ from kit.process.service import Service
 from kit.rpc.channel import Channel
 from kit.stores.forgetting import ForgetQueue
 from kit.stores.message_store import lasting, open_message_store
-from services.orchestrator.adapters.agent_switches import AgentSwitches
-from services.orchestrator.adapters.brought_models import SealedModelStore
-from services.orchestrator.adapters.event_log import JetStreamEventLog
-from services.orchestrator.adapters.facts import MemoryFacts, NatsTurnQueue
-from services.orchestrator.adapters.limits import JetStreamCounters, LimitRules
-from services.orchestrator.adapters.markers import KeyValueMarkers
-from services.orchestrator.adapters.memory import MemoryThreads
-from services.orchestrator.adapters.model_server import ModelServerJudge, RerankerSentenceScorer
-from services.orchestrator.adapters.retriever import RetrieverSearcher, ServiceLibrary
-from services.orchestrator.adapters.run_store import KeyValueRunStore
-from services.orchestrator.adapters.sources import KeyValueRunSources
-from services.orchestrator.adapters.tally import KeyValueTally
-from services.orchestrator.adapters.tools import ASKED_BY_TOOLS, GrpcTools
+from services.orchestrator.adapters.jetstream.agent_switches import AgentSwitches
+from services.orchestrator.adapters.jetstream.brought_models import SealedModelStore
+from services.orchestrator.adapters.jetstream.event_log import JetStreamEventLog
+from services.orchestrator.adapters.jetstream.limits import JetStreamCounters, LimitRules
+from services.orchestrator.adapters.jetstream.markers import KeyValueMarkers
+from services.orchestrator.adapters.jetstream.run_store import KeyValueRunStore
+from services.orchestrator.adapters.jetstream.sources import KeyValueRunSources
+from services.orchestrator.adapters.jetstream.tally import KeyValueTally
+from services.orchestrator.adapters.services.facts import MemoryFacts, NatsTurnQueue
+from services.orchestrator.adapters.services.memory import MemoryThreads
+from services.orchestrator.adapters.services.model_server import ModelServerJudge, RerankerSentenceScorer
+from services.orchestrator.adapters.services.retriever import RetrieverSearcher, ServiceLibrary
+from services.orchestrator.adapters.services.tools import ASKED_BY_TOOLS, GrpcTools
 from services.orchestrator.answering.drafting import Drafter
 from services.orchestrator.answering.generation import Generator
 from services.orchestrator.guard.canary import new_canary

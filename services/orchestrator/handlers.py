@@ -22,7 +22,6 @@ from kit.records import UNREADABLE, set_aside
 from kit.shared_state import FORGET
 from kit.stores.forgetting import decode
 from services.orchestrator.adapters import limit_codec, model_codec
-from services.orchestrator.adapters.agent_switches import AgentSwitches
 from services.orchestrator.adapters.codec import (
     budgets_from_proto,
     enum_from_number,
@@ -31,9 +30,10 @@ from services.orchestrator.adapters.codec import (
     fill,
     read,
 )
-from services.orchestrator.adapters.facts import decode_turn
-from services.orchestrator.adapters.limits import LimitRules
-from services.orchestrator.adapters.tools import GrpcTools
+from services.orchestrator.adapters.jetstream.agent_switches import AgentSwitches
+from services.orchestrator.adapters.jetstream.limits import LimitRules
+from services.orchestrator.adapters.services.facts import decode_turn
+from services.orchestrator.adapters.services.tools import GrpcTools
 from services.orchestrator.agent import Agent
 from services.orchestrator.errors import InvalidRequest, RunNotFound
 from services.orchestrator.limits.reservations import Reservations

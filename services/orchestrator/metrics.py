@@ -3,7 +3,7 @@ catalog."""
 
 from prometheus_client import Counter, Gauge, Histogram
 
-from kit.jetstream.backlog import BacklogGauges
+from kit.jetstream.queues.backlog import BacklogGauges
 from kit.llm.brought import BROUGHT
 
 RUNS = Counter(

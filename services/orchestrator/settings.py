@@ -6,8 +6,8 @@ from typing import Any, Literal
 
 from pydantic import Field, SecretStr, ValidationInfo, field_validator
 
-from kit.llm.endpoint.counting import check_tokenizer_file
 from kit.llm.endpoint.presets import preset_named
+from kit.llm.endpoint.tokens.counting import check_tokenizer_file
 from kit.llm.providers import (
     DEFAULT,
     Catalog,

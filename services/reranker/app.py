@@ -19,15 +19,16 @@ from kit.process.service import Service
 from services.reranker import metrics
 from services.reranker.adapters.cpu_model import LoadedModel, embedding_models, load
 from services.reranker.adapters.sqlite_store import SqlitePassageStore
-from services.reranker.batching import Batcher
-from services.reranker.cross_encoding import CrossEncoding
-from services.reranker.embedding import Embedding
+from services.reranker.batching.batching import Batcher
+from services.reranker.embedding.embedder import Embedding
+from services.reranker.embedding.pooling import NUMBERS_A_BYTE, VECTOR_FORMAT
+from services.reranker.embedding.preparation import PairPreparation, Preparation
+from services.reranker.embedding.providers import choose
 from services.reranker.errors import ModelFileMissing
 from services.reranker.handlers import RerankerServicer
 from services.reranker.judging.entailing import EntailmentJudging
 from services.reranker.judging.judging import ClaimJudging, Judging
 from services.reranker.judging.reading import ReadText
-from services.reranker.known_texts import KnownTexts
 from services.reranker.model_files import EmbeddingModel
 from services.reranker.models import (
     EmbeddingModelInfo,
@@ -40,12 +41,11 @@ from services.reranker.models import (
     VectorSpace,
 )
 from services.reranker.on_demand import OnDemandEmbedder
-from services.reranker.passage_cache import TextCache
-from services.reranker.pooling import NUMBERS_A_BYTE, VECTOR_FORMAT
 from services.reranker.ports import Encoder, TextEmbedder, TextReranker
-from services.reranker.preparation import PairPreparation, Preparation
-from services.reranker.providers import choose
-from services.reranker.reranking import Reranking
+from services.reranker.reranking.cross_encoding import CrossEncoding
+from services.reranker.reranking.known_texts import KnownTexts
+from services.reranker.reranking.late_interaction import Reranking
+from services.reranker.reranking.passage_cache import TextCache
 from services.reranker.settings import RerankerSettings
 
 if TYPE_CHECKING:

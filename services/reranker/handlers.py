@@ -13,10 +13,10 @@ from services.reranker.errors import ContentHashWrong, EmbeddingModelUnknown, Ju
 from services.reranker.judging.judging import ClaimJudging, JudgedClaim, JudgedPassage
 from services.reranker.judging.published import figures_of
 from services.reranker.judging.verdicts import FITTED_ON
-from services.reranker.known_texts import KnownTexts
 from services.reranker.models import EmbeddingModelInfo, ModelInfo, TextKind, TokenizerDefinition, TokenizerForm
 from services.reranker.ports import TextEmbedder, TextReranker
-from services.reranker.reranking import sha256_bytes
+from services.reranker.reranking.known_texts import KnownTexts
+from services.reranker.reranking.late_interaction import sha256_bytes
 
 _KINDS = {
     reranker_pb2.EMBED_KIND_QUERY: TextKind.QUERY,

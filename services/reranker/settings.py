@@ -7,9 +7,9 @@ from typing import Literal
 from pydantic import Field, SecretStr, field_validator, model_validator
 
 from kit.process.settings import ServiceSettings
+from services.reranker.embedding.preparation import MAX_TEXTS
 from services.reranker.judging.rules.table import Rule, switched
 from services.reranker.models import BatchLimits
-from services.reranker.preparation import MAX_TEXTS
 
 _PAD_TO_MULTIPLE = 16
 

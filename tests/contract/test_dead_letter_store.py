@@ -7,7 +7,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from kit.jetstream import Nats
-from services.ingest.adapters.nats_dead_letters import NatsDeadLetterStore
+from services.ingest.adapters.jetstream.dead_letters import NatsDeadLetterStore
 from services.ingest.documents.models import DeadLetter, Failure
 from services.ingest.metrics import Metrics
 from services.ingest.ports import DeadLetterStore

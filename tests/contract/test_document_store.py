@@ -8,7 +8,7 @@ from prometheus_client import CollectorRegistry
 
 from kit.errors import Aborted, AlreadyExists
 from kit.jetstream import Nats
-from services.ingest.adapters.nats_stores import NatsDocumentStore
+from services.ingest.adapters.jetstream.stores import NatsDocumentStore
 from services.ingest.documents.models import Content, Document, Failure, Report, Revision, Status
 from services.ingest.metrics import Metrics
 from services.ingest.ports import DocumentStore

@@ -12,10 +12,10 @@ from kit.openvino import without_telemetry
 from services.reranker.adapters.e5_centre import e5_centre
 from services.reranker.adapters.onnxruntime import OnnxRuntimeEncoder
 from services.reranker.adapters.openvino import OpenVinoEncoder, remove_nan_guards
+from services.reranker.batching.padding import pad
+from services.reranker.embedding.pooling import token_scale
 from services.reranker.errors import EncoderFailed, RuntimeMissing
 from services.reranker.model_files import E5_SMALL_4BIT, MINILM_INT8, read_verified
-from services.reranker.padding import pad
-from services.reranker.pooling import token_scale
 from services.reranker.ports import Encoder
 from tests.unit.reranker.fakes import FakeEncoder
 

@@ -9,7 +9,7 @@ from prometheus_client import CollectorRegistry
 
 from kit.errors import AlreadyExists
 from kit.jetstream import Nats
-from services.ingest.adapters.nats_sources import NatsSourceStore
+from services.ingest.adapters.jetstream.sources import NatsSourceStore
 from services.ingest.documents.models import Failure
 from services.ingest.metrics import Metrics
 from services.ingest.sources.models import Counts, FailingFile, SourceRecord, SyncState

@@ -20,8 +20,8 @@ from services.reranker.app import run as run_models
 from services.reranker.settings import RerankerSettings
 from services.retriever.app import run
 from services.retriever.settings import RetrieverSettings
-from services.tools.adapters.reranker import RerankerModels
-from services.tools.adapters.retriever import RetrieverPassages
+from services.tools.adapters.services.reranker import RerankerModels
+from services.tools.adapters.services.retriever import RetrieverPassages
 from services.tools.errors import ToolError
 from services.tools.passages.retrieval import SearchQuery, Strategy
 from services.tools.ports import ModelServer, Retriever

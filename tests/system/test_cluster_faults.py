@@ -20,7 +20,7 @@ from kit.jetstream.objects import PIECE_BYTES
 from kit.state import Queue
 from kit.testing.harness import make_signer, make_verifier
 from kit.testing.nats_cluster import ClusterNode, NatsCluster, nats_cluster
-from services.orchestrator.adapters.event_log import JetStreamEventLog
+from services.orchestrator.adapters.jetstream.event_log import JetStreamEventLog
 from services.orchestrator.errors import FencedOff
 from services.orchestrator.log.events import RunEvent, Token
 from services.orchestrator.models import RunKey

@@ -107,6 +107,20 @@ def test_rooms_of_ingest_lean_one_way() -> None:
             assert not used & set(INGEST_ROOMS[number + 1 :]), path
 
 
+FOLDERS = ("kit", "services", "ops", "cli", "chaos", "scripts")
+MAX_MODULES = 15
+"""A folder is a table of contents: with more modules it is read no more."""
+
+
+def test_no_folder_has_more_modules_than_a_reader_takes_in() -> None:
+    counts: dict[str, int] = {}
+    for room in FOLDERS:
+        for path in (SERVICES.parent / room).rglob("*.py"):
+            folder = str(path.parent.relative_to(SERVICES.parent))
+            counts[folder] = counts.get(folder, 0) + (path.name != "__init__.py")
+    assert not {folder: count for folder, count in counts.items() if count > MAX_MODULES}
+
+
 ROOMS = (SERVICES.parent / "kit", *(path.parent for path in sorted(SERVICES.glob("*/__init__.py"))))
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from kit import deadline
-from kit.llm.endpoint.estimate import CHARS_OF_LONGEST_TOKENS, estimate_tokens, fewest_tokens
+from kit.llm.endpoint.tokens.estimate import CHARS_OF_LONGEST_TOKENS, estimate_tokens, fewest_tokens
 from kit.llm.messages import Delta, ReasoningDelta, Request, Retraction, TextDelta, TokenUsage, ToolCallDelta
 
 _SHARE_OF_RUN = 0.85

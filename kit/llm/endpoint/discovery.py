@@ -8,8 +8,8 @@ from typing import Any
 
 import httpx
 
-from kit.llm.endpoint.decoding import parsed
 from kit.llm.endpoint.presets import Preset, TokenizerApi, preset_of_owner
+from kit.llm.endpoint.streaming.decoding import parsed
 
 TIMEOUT_S = 2.0
 """A server that has not answered by then is asked later: an estimate does until then."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from kit.llm.endpoint.presets import Preset, Schemas
 from kit.llm.endpoint.shapes import shape_of
-from kit.llm.endpoint.unicode import well_formed
+from kit.llm.endpoint.streaming.unicode import well_formed
 from kit.llm.messages import ChatMessage, Request, ToolSpec
 
 _OTHER_LIMIT = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}

@@ -16,12 +16,12 @@ from opentelemetry.trace import Span, SpanKind
 
 from kit.errors import GroundworkError
 from kit.llm.endpoint.bounds import Account, Clock, OutOfTime
-from kit.llm.endpoint.decoding import Decoder
 from kit.llm.endpoint.encoding import encode
 from kit.llm.endpoint.failures import Failures, refused_field
 from kit.llm.endpoint.knowledge import Knowledge
 from kit.llm.endpoint.presets import REASONING_TOKENS, Preset, preset_named, preset_of_address
-from kit.llm.endpoint.stream import chunks_of
+from kit.llm.endpoint.streaming.decoding import Decoder
+from kit.llm.endpoint.streaming.stream import chunks_of
 from kit.llm.errors import ModelRejected, PromptTooLong
 from kit.llm.messages import Delta, Finish, FinishReason, ModelInfo, Operation, Request, Spent
 from kit.observability.telemetry import Attributes, begun_span, note_error

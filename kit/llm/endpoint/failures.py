@@ -9,9 +9,9 @@ from http import HTTPStatus
 from typing import Any
 
 from kit.errors import GroundworkError
-from kit.llm.endpoint.decoding import error_of, parsed
-from kit.llm.endpoint.unicode import well_formed
-from kit.llm.endpoint.windows import window_in_refusal
+from kit.llm.endpoint.streaming.decoding import error_of, parsed
+from kit.llm.endpoint.streaming.unicode import well_formed
+from kit.llm.endpoint.tokens.windows import window_in_refusal
 from kit.llm.errors import (
     CredentialsRefused,
     ModelRejected,

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import httpx
 
-from kit.llm.endpoint.counting import CountedTexts, FileCounter, TokenCounter
 from kit.llm.endpoint.discovery import ASK_AGAIN_S, RemoteCounter, discover
 from kit.llm.endpoint.presets import GENERIC, Preset, TokenizerApi
-from kit.llm.endpoint.windows import window_of_model
+from kit.llm.endpoint.tokens.counting import CountedTexts, FileCounter, TokenCounter
+from kit.llm.endpoint.tokens.windows import window_of_model
 
 REFRESH_S = 600.0
 """Another model may be served under the same name: it is asked again after so long, and when it takes less than it said."""

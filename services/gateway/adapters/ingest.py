@@ -8,7 +8,7 @@ from groundwork.ingest.v1 import ingest_pb2_grpc as rpc
 
 from kit.rpc.calls import responses
 from services.gateway.encoding import encode
-from services.gateway.schemas.documents import Document
+from services.gateway.schemas.documents.documents import Document
 from services.gateway.streams.document_feed import DocumentState, Watch
 from services.gateway.streams.sse import ServerSentEvent
 

@@ -21,8 +21,8 @@ from services.gateway.openai.replies import reply
 from services.gateway.openai.shapes import deleted, file_name, file_object, page_of
 from services.gateway.openai.store_calls import delete_documents, find_file
 from services.gateway.openai.store_requests import Order
-from services.gateway.routes.documents import Download
-from services.gateway.routes.upload import take_form
+from services.gateway.routes.documents.documents import Download
+from services.gateway.routes.documents.upload import take_form
 from services.gateway.schemas.fields import DIGITS, AfterFile, FilePath, IdempotencyKey
 from services.gateway.schemas.problem import problems
 

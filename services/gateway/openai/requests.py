@@ -5,8 +5,8 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from services.gateway.errors import UnsupportedParameter
+from services.gateway.schemas.conversations.runs import VERIFY, Verify
 from services.gateway.schemas.fields import GUARD, WHOLE, CollectionId, Guard, ThreadId
-from services.gateway.schemas.runs import VERIFY, Verify
 
 MOST_HISTORY, MOST_HISTORY_CHARACTERS = 100, 100_000
 """Messages before the last one that are read, the latest of them."""

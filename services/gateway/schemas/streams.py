@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from services.gateway.schemas.events import EVENT_MODELS
+from services.gateway.schemas.conversations.events import EVENT_MODELS
 
 
 def stream_response(description: str, kinds: dict[str, str]) -> dict[int | str, dict[str, Any]]:

@@ -12,7 +12,7 @@ from services.gateway.backends import Backends
 from services.gateway.errors import SoundNotUnderstood, SpeechNotOffered
 from services.gateway.models import Json, RunEvent
 from services.gateway.problems import problem
-from services.gateway.routes.chat import run_request
+from services.gateway.routes.conversations.chat import run_request
 from services.gateway.voice.languages import SpokenLanguages
 from services.gateway.voice.messages import (
     Cancel,

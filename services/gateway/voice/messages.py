@@ -8,7 +8,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 from kit.stores.idempotency import KEY_PATTERN
 from kit.validation import expectation
 from services.gateway.errors import MalformedMessage
-from services.gateway.schemas.chat import ToolChatRequest
+from services.gateway.schemas.conversations.chat import ToolChatRequest
 from services.gateway.schemas.fields import Pattern, RequestBody, RunId
 from services.gateway.voice.sound import SoundFormat
 

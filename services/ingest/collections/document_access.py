@@ -7,10 +7,11 @@ from datetime import datetime
 from kit.access.principal import Principal
 from kit.errors import Aborted
 from kit.stores.document_access import DocumentAccess
-from services.ingest.documents import life, naming
+from services.ingest.documents import life
 from services.ingest.documents.access import Access, check_owned, no_document
 from services.ingest.documents.catalog import Catalog
 from services.ingest.documents.models import Document, Status, StoredDocument
+from services.ingest.documents.uploads import naming
 from services.ingest.ports import AccessLists, DocumentStore
 
 

@@ -10,7 +10,7 @@ from groundwork.ingest.v1 import ingest_pb2
 from kit.access.principal import Principal, current_principal
 from kit.stores.collections import Visibility
 from kit.stores.idempotency import Attempt
-from services.ingest.adapters.encoding import (
+from services.ingest.adapters.jetstream.encoding import (
     MEMBER_KIND_BY_NUMBER,
     VISIBILITY_BY_NUMBER,
     access_message,

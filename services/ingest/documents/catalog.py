@@ -21,9 +21,9 @@ from kit.stores.collections import (
     may_read,
     own_id,
 )
-from services.ingest.documents import naming
 from services.ingest.documents.access import not_yours
 from services.ingest.documents.models import Collection
+from services.ingest.documents.uploads import naming
 from services.ingest.errors import BadMember, BadName, CollectionExists, CollectionNotFound, CollectionProtected
 from services.ingest.ports import CollectionClearing, CollectionStore
 

@@ -7,10 +7,11 @@ from datetime import datetime
 from typing import TypeVar
 
 from kit.errors import Aborted
-from services.ingest.documents import life, naming
+from services.ingest.documents import life
 from services.ingest.documents.access import Check, no_document
 from services.ingest.documents.file_users import FileUsers, files_of
 from services.ingest.documents.models import Status, StoredDocument
+from services.ingest.documents.uploads import naming
 from services.ingest.ports import AccessLists, DocumentStore, FileStore, Forgetting, Leases, SearchIndex
 
 _TOGETHER = 100

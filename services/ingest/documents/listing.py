@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from kit.access.principal import Principal
-from services.ingest.documents import naming
 from services.ingest.documents.access import Access, no_document
 from services.ingest.documents.catalog import Catalog
 from services.ingest.documents.models import Content, Document, Status
 from services.ingest.documents.paging import age, decode_token, encode_token, page_length
+from services.ingest.documents.uploads import naming
 from services.ingest.errors import BadPageToken
 from services.ingest.ports import CollectionStore, DocumentStore, FileStore
 from services.ingest.spool import Spool

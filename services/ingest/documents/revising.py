@@ -4,9 +4,10 @@ from collections.abc import Callable
 from datetime import datetime
 
 from kit.errors import Aborted
-from services.ingest.documents import life, naming
+from services.ingest.documents import life
 from services.ingest.documents.access import Check, no_document
 from services.ingest.documents.models import Document, IngestJob, Lane, Status
+from services.ingest.documents.uploads import naming
 from services.ingest.ports import DocumentStore, JobQueue
 
 

@@ -10,9 +10,9 @@ from datetime import datetime
 from kit.access.principal import ADMIN, Principal
 from kit.errors import AlreadyExists, GroundworkError
 from kit.stores.idempotency import Attempt
-from services.ingest.documents import naming
 from services.ingest.documents.access import Access
 from services.ingest.documents.catalog import Catalog
+from services.ingest.documents.uploads import naming
 from services.ingest.errors import BadSource, CollectionNotFound, SourceNotFound
 from services.ingest.ports import DocumentStore, Keys
 from services.ingest.sources.known import KnownFiles

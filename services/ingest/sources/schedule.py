@@ -10,7 +10,7 @@ import structlog
 
 from kit.access.principal import Principal, use_principal
 from kit.errors import GroundworkError
-from services.ingest.documents import naming
+from services.ingest.documents.uploads import naming
 from services.ingest.ports import CollectionStore
 from services.ingest.sources.models import SourceRecord
 from services.ingest.sources.opening import SourceOpener

@@ -16,7 +16,7 @@ import structlog
 from kit.errors import Aborted, Cancelled, DeadlineExceeded, GroundworkError, Internal, ResourceExhausted, Unavailable
 from services.ingest.documents.deletion import Deletion
 from services.ingest.documents.models import Failure, Lane, Origin, Status
-from services.ingest.documents.upload import Upload, Uploads
+from services.ingest.documents.uploads.upload import Upload, Uploads
 from services.ingest.errors import FileNotTaken, SourceAway, SourceBusy, SourceEmpty
 from services.ingest.ports import DocumentStore
 from services.ingest.sources.failures import in_time, why_failed

@@ -8,11 +8,11 @@ import structlog
 
 from kit.access.principal import Principal
 from kit.stores.collections import Role
-from services.ingest.documents import naming
 from services.ingest.documents.access import Access, not_yours
 from services.ingest.documents.models import DeadLetter, Document, Lane, Status
 from services.ingest.documents.paging import age, decode_token, encode_token, page_length
 from services.ingest.documents.revising import Reviser
+from services.ingest.documents.uploads import naming
 from services.ingest.errors import DeadLetterNotFound, RecordUnreadable, WrittenByNewerVersion
 from services.ingest.ports import DeadLetterStore, DocumentStore
 from services.ingest.work.models import JobCounts, RequeueOutcome

@@ -24,8 +24,8 @@ from services.orchestrator.research.models import (
 from services.orchestrator.steps.effects import ToolOutcome
 from services.orchestrator.steps.retrying import effect_with_retry
 from services.orchestrator.steps.run import Run
+from services.orchestrator.toolloop.calls.taint import Taint
 from services.orchestrator.toolloop.evidence import NotedCall
-from services.orchestrator.toolloop.taint import Taint
 
 MOST_CALLS = 6
 """Calls of a run."""

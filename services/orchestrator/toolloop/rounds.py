@@ -27,16 +27,16 @@ from services.orchestrator.metrics import REQUESTED_CALLS
 from services.orchestrator.ports import Tools
 from services.orchestrator.prompts.fitting import fit
 from services.orchestrator.steps.run import Run, resolved
-from services.orchestrator.toolloop import observations
-from services.orchestrator.toolloop.calling import Called, Calling
+from services.orchestrator.toolloop.calls import observations
+from services.orchestrator.toolloop.calls.calling import Called, Calling
+from services.orchestrator.toolloop.calls.needs import Needs
+from services.orchestrator.toolloop.calls.planner import Allowance, Drop, History, RoundPlan, plan
+from services.orchestrator.toolloop.calls.requests import Offer, requested_calls
+from services.orchestrator.toolloop.calls.taint import Taint
 from services.orchestrator.toolloop.completion import Completer, Completion
 from services.orchestrator.toolloop.conversation import Conversation, spec_of
 from services.orchestrator.toolloop.evidence import EvidenceBook
 from services.orchestrator.toolloop.failure import Failure
-from services.orchestrator.toolloop.needs import Needs
-from services.orchestrator.toolloop.planner import Allowance, Drop, History, RoundPlan, plan
-from services.orchestrator.toolloop.requests import Offer, requested_calls
-from services.orchestrator.toolloop.taint import Taint
 from services.orchestrator.toolloop.task import LoopEnd, LoopLimits, LoopResult, LoopTask, time_to_act_s
 from services.orchestrator.toolloop.tool_choice import tools_left_out
 

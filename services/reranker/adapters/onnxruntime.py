@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 
+from services.reranker.embedding.pooling import reduce_hidden, rotation
 from services.reranker.errors import EncoderFailed, RuntimeMissing
 from services.reranker.models import Encoded, Float32, Int64
-from services.reranker.pooling import reduce_hidden, rotation
 
 
 class OnnxRuntimeEncoder:

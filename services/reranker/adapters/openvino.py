@@ -32,9 +32,9 @@ import numpy as np
 from kit.openvino import without_telemetry
 from services.reranker.adapters.e5_centre import e5_centre
 from services.reranker.adapters.e5_file import E5File
+from services.reranker.embedding.pooling import rotation, token_scale
 from services.reranker.errors import EncoderFailed, RuntimeMissing
 from services.reranker.models import Encoded, Float32, Int64
-from services.reranker.pooling import rotation, token_scale
 
 _KERNEL_CACHE_ENTRIES = 512
 _SMALLEST_NORM = 1e-12

@@ -12,9 +12,9 @@ import numpy as np
 import structlog
 
 from services.reranker.adapters.remote_api import RemoteApi, all_of
+from services.reranker.embedding.preparation import check_texts
 from services.reranker.errors import ProviderAnswerWrong, ProviderBusy, ProviderUnavailable
 from services.reranker.models import Embeddings, Float32, TextKind
-from services.reranker.preparation import check_texts
 
 EmbeddingApi = Literal["openai", "tei"]
 DEFAULT_BATCH_TEXTS: Mapping[EmbeddingApi, int] = {"openai": 128, "tei": 32}

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from services.reranker.adapters.remote_api import RemoteApi, all_of
+from services.reranker.embedding.preparation import check_texts
 from services.reranker.errors import ProviderAnswerWrong
-from services.reranker.preparation import check_texts
 
 RerankApi = Literal["cohere", "jina", "tei"]
 DEFAULT_BATCH_TEXTS: Mapping[RerankApi, int] = {"cohere": 1000, "jina": 1000, "tei": 32}

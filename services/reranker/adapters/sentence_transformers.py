@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from services.reranker import metrics
+from services.reranker.embedding.pooling import normalised
 from services.reranker.errors import (
     DeviceMemoryExhausted,
     EncoderFailed,
@@ -21,7 +22,6 @@ from services.reranker.errors import (
     RuntimeMissing,
 )
 from services.reranker.models import Encoded, Float32, Int64, TextKind
-from services.reranker.pooling import normalised
 
 _FALLBACK_WINDOW_TOKENS = 512
 _LARGEST_WINDOW_TOKENS = 8192

@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kit.language.sentences import split_units
-from services.reranker.batching import Batcher
+from services.reranker.batching.batching import Batcher
+from services.reranker.embedding.preparation import PairPreparation, check_texts
 from services.reranker.judging.judging import ClaimVerdict, JudgedClaim, JudgedPassage, check_citations
 from services.reranker.judging.reading import joined
 from services.reranker.models import EncodedText, Lane
 from services.reranker.ports import Encoder
-from services.reranker.preparation import PairPreparation, check_texts
 
 _LIKELY = 0.5
 _PREMISE_CHARS = 1200

@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Protocol
 
-from services.reranker.batching import Batcher
+from services.reranker.batching.batching import Batcher
+from services.reranker.embedding.preparation import Preparation, check_texts
 from services.reranker.errors import JudgedPassageMissing
 from services.reranker.judging.reading import Pieces, ReadText, concatenated, joined, read_text, with_vectors
 from services.reranker.judging.rules.table import RULES, Rule
 from services.reranker.judging.verdicts import JUDGE, THRESHOLD, Judged, judge
 from services.reranker.models import ContentVectors, Lane, TextKind
-from services.reranker.passage_cache import TextCache
-from services.reranker.preparation import Preparation, check_texts
+from services.reranker.reranking.passage_cache import TextCache
 
 
 @dataclass(frozen=True)

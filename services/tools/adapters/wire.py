@@ -8,7 +8,7 @@ from google.protobuf.struct_pb2 import Struct, Value
 from groundwork.tools.v1 import tools_pb2 as pb
 
 from kit.structs import as_json
-from services.tools.adapters.retriever import passage_of
+from services.tools.adapters.services.retriever import passage_of
 from services.tools.errors import InvalidArguments
 from services.tools.models import Effect, Need, Tool, ToolAnswer, ToolOutcome, WithoutModel
 from services.tools.sources.remote import ListedServer

@@ -1,5 +1,5 @@
-"""Finds the tools: every module of the toolbox is one, and every module in the folders of GROUNDWORK_TOOLS_FOLDERS. Nothing is
-registered anywhere.
+"""Finds the tools: every module of the toolbox's packages is one, and every module in the folders of GROUNDWORK_TOOLS_FOLDERS.
+Nothing is registered anywhere.
 
 A tool module `name.py` has
 

@@ -1,1 +1,1 @@
-"""The tools: each module is one. See services/tools/sources/discovery.py for what a module needs."""
+"""The tools: each module is one, in a package of its kind. See services/tools/sources/discovery.py for what a module needs."""

@@ -26,7 +26,7 @@ from kit.testing.harness import TEST_PRINCIPAL
 from services.gateway import state as gateway
 from services.gateway.access.oidc import logouts, sessions
 from services.ingest import state as ingest
-from services.ingest.adapters import nats_stores
+from services.ingest.adapters.jetstream import stores as nats_stores
 from services.ingest.documents import records as documents
 from services.ingest.documents.models import (
     Collection,
@@ -50,10 +50,18 @@ from services.memory.facts.models import Fact, FactKind, Plan, Profile
 from services.memory.models import Deletion, Owner, Role, Thread
 from services.memory.models import Message as ThreadMessage
 from services.orchestrator import state as orchestrator
-from services.orchestrator.adapters import agent_switches, brought_models, limits, markers, run_store, sources, tally
-from services.orchestrator.adapters import facts as learning
-from services.orchestrator.adapters import records as runs
 from services.orchestrator.adapters.codec import event_from_bytes, event_to_proto
+from services.orchestrator.adapters.jetstream import (
+    agent_switches,
+    brought_models,
+    limits,
+    markers,
+    run_store,
+    sources,
+    tally,
+)
+from services.orchestrator.adapters.jetstream import records as runs
+from services.orchestrator.adapters.services import facts as learning
 from services.orchestrator.limits.rules import Limit, Per, What
 from services.orchestrator.log.events import (
     Answer,
@@ -75,7 +83,8 @@ from services.retriever.model_change.collection_embedding import CollectionEmbed
 from services.retriever.model_change.evaluation import Comparison, Evaluation, Quality, Question
 from services.retriever.models import Pointer
 from services.tools import state as tools
-from services.tools.adapters import call_store, server_records
+from services.tools.adapters import call_store
+from services.tools.adapters.mcp import server_records
 from services.tools.models import ToolOutcome
 from services.tools.ports import NotedCall
 from services.tools.sources import remote_records

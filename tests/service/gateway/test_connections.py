@@ -17,7 +17,7 @@ from groundwork.ingest.v1 import ingest_pb2
 
 from kit.testing.harness import free_port, running_service
 from services.gateway.app import run
-from services.gateway.routes import upload
+from services.gateway.routes.documents import upload
 from services.gateway.serving import connection_table, connections
 from services.gateway.serving.connection_table import connection_limits
 from services.gateway.serving.connections import Connection

@@ -19,7 +19,7 @@ from jsonschema.exceptions import ValidationError
 
 from kit.errors import Internal
 from kit.jetstream import Nats
-from services.ingest.documents import naming
+from services.ingest.documents.uploads import naming
 from services.memory import threads
 from services.orchestrator import handlers as orchestrator
 from services.orchestrator.modes.serving import Modes, discover_modes

@@ -10,7 +10,7 @@ from kit.jetstream import KeyValue, Nats, ObjectStore, connect
 from kit.jetstream.condition import Finding, StoreCondition
 from kit.shared_state import STORE_CONDITION
 from kit.testing.harness import open_test_channel
-from services.ingest.adapters.store_condition import ConditionReport
+from services.ingest.adapters.jetstream.store_condition import ConditionReport
 from tests.service.ingest.conftest import TIMEOUT_S, System
 from tests.service.ingest.test_ingest_service import READY
 

@@ -17,7 +17,7 @@ from kit.testing.harness import make_signer, make_verifier
 from kit.testing.nats_cluster import NatsCluster, nats_cluster
 from ops.nats_users import ADMINISTRATOR, authorization, written_by
 from ops.state import USERS
-from services.orchestrator.adapters.event_log import JetStreamEventLog
+from services.orchestrator.adapters.jetstream.event_log import JetStreamEventLog
 
 QUEUE = Queue("WORK", "work")
 

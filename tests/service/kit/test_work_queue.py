@@ -12,9 +12,10 @@ from structlog.testing import capture_logs
 
 from kit.access.keys import new_key
 from kit.access.principal import Principal, current_principal, use_principal
-from kit.jetstream import Job, Nats, WorkQueue, work_queue
-from kit.jetstream.backlog import BacklogGauges
-from kit.jetstream.work_queue import Handler
+from kit.jetstream import Job, Nats, WorkQueue
+from kit.jetstream.queues import work_queue
+from kit.jetstream.queues.backlog import BacklogGauges
+from kit.jetstream.queues.work_queue import Handler
 from kit.state import Queue
 from kit.testing.harness import make_signer, make_verifier
 from kit.testing.telemetry import recorded_spans

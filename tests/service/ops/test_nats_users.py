@@ -27,7 +27,7 @@ from ops.state import USERS
 from services.ingest.state import JOBS as INGEST_QUEUE
 from services.memory.adapters.nats import NatsThreadStore
 from services.memory.models import Message, Owner, Role, Thread
-from services.orchestrator.adapters.event_log import JetStreamEventLog
+from services.orchestrator.adapters.jetstream.event_log import JetStreamEventLog
 from services.orchestrator.log.events import RunEvent, Token
 from services.orchestrator.models import RunKey
 from services.retriever.adapters.collections import NatsCollections

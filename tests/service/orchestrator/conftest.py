@@ -21,15 +21,15 @@ from kit.rpc.channel import Channel
 from kit.rpc.connection import Connection
 from kit.stores.forgetting import ForgetQueue
 from kit.testing.harness import make_signer, make_verifier, signing_key_text
-from services.orchestrator.adapters.agent_switches import AgentSwitches
-from services.orchestrator.adapters.brought_models import SealedModelStore
-from services.orchestrator.adapters.event_log import JetStreamEventLog
-from services.orchestrator.adapters.limits import JetStreamCounters, LimitRules
-from services.orchestrator.adapters.markers import KeyValueMarkers
-from services.orchestrator.adapters.run_store import KeyValueRunStore
-from services.orchestrator.adapters.sources import KeyValueRunSources
-from services.orchestrator.adapters.tally import KeyValueTally
-from services.orchestrator.adapters.tools import GrpcTools
+from services.orchestrator.adapters.jetstream.agent_switches import AgentSwitches
+from services.orchestrator.adapters.jetstream.brought_models import SealedModelStore
+from services.orchestrator.adapters.jetstream.event_log import JetStreamEventLog
+from services.orchestrator.adapters.jetstream.limits import JetStreamCounters, LimitRules
+from services.orchestrator.adapters.jetstream.markers import KeyValueMarkers
+from services.orchestrator.adapters.jetstream.run_store import KeyValueRunStore
+from services.orchestrator.adapters.jetstream.sources import KeyValueRunSources
+from services.orchestrator.adapters.jetstream.tally import KeyValueTally
+from services.orchestrator.adapters.services.tools import GrpcTools
 from services.orchestrator.answering.drafting import Drafter
 from services.orchestrator.answering.generation import Generator
 from services.orchestrator.handlers import ForgetHandler, OrchestratorServicer

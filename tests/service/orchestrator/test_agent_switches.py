@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager, suppress
 import pytest
 
 from kit.jetstream import Nats
-from services.orchestrator.adapters.agent_switches import AgentSwitches
+from services.orchestrator.adapters.jetstream.agent_switches import AgentSwitches
 from services.orchestrator.errors import InvalidRequest
 from tests.service.orchestrator.conftest import now, within
 

@@ -19,8 +19,8 @@ from kit.llm.providers import make_catalog, parse_providers
 from kit.network.egress import EgressGuard
 from kit.testing.harness import free_port, open_test_channel, running_service
 from kit.testing.openai import Reply, ScriptedModel, scripted_model
-from services.orchestrator.adapters.sources import KeyValueRunSources
-from services.orchestrator.adapters.tools import GrpcTools
+from services.orchestrator.adapters.jetstream.sources import KeyValueRunSources
+from services.orchestrator.adapters.services.tools import GrpcTools
 from services.orchestrator.answering.drafting import Drafter
 from services.orchestrator.answering.generation import Generator
 from services.orchestrator.modes.serving import Modes, discover_modes

@@ -10,7 +10,7 @@ from groundwork.orchestrator.v1 import record_pb2 as pb_record
 from prometheus_client import REGISTRY
 
 from kit.jetstream import KeyValue, Nats
-from services.orchestrator.adapters.event_log import JetStreamEventLog
+from services.orchestrator.adapters.jetstream.event_log import JetStreamEventLog
 from services.orchestrator.errors import RunDamaged, RunOfNewerVersion
 from services.orchestrator.log.events import Done, RunEvent, RunMode, RunStatus, Thinking, Token
 from services.orchestrator.models import RunKey

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from kit.jetstream import Nats
-from services.orchestrator.adapters.event_log import JetStreamEventLog
+from services.orchestrator.adapters.jetstream.event_log import JetStreamEventLog
 from services.orchestrator.errors import FencedOff
 from services.orchestrator.log.events import Done, EffectClass, RunMode, RunStarted, RunStatus, ToolCall, ToolResult
 from services.orchestrator.log.journal import Journal

@@ -9,8 +9,8 @@ import pytest
 
 from kit.jetstream import Nats, connect
 from kit.testing.nats import NatsServer
-from services.orchestrator.adapters import tail
-from services.orchestrator.adapters.event_log import JetStreamEventLog
+from services.orchestrator.adapters.jetstream import tail
+from services.orchestrator.adapters.jetstream.event_log import JetStreamEventLog
 from services.orchestrator.errors import FencedOff
 from services.orchestrator.log.events import Done, Payload, RunEvent, RunStatus, Token
 from services.orchestrator.log.journal import Journal

@@ -10,7 +10,7 @@ from groundwork.memory.v1 import memory_pb2 as pb
 from groundwork.memory.v1 import memory_pb2_grpc as rpc
 
 from kit.testing.harness import open_test_channel, running_servicer
-from services.orchestrator.adapters.memory import MemoryThreads
+from services.orchestrator.adapters.services.memory import MemoryThreads
 from services.orchestrator.errors import MemorySilent
 from services.orchestrator.log.events import (
     Answer,

@@ -11,7 +11,7 @@ from groundwork.orchestrator.v1 import record_pb2 as pb
 from kit.errors import Unavailable
 from kit.jetstream import KeyValue, Nats, connect
 from kit.testing.nats import NatsServer
-from services.orchestrator.adapters.markers import KeyValueMarkers
+from services.orchestrator.adapters.jetstream.markers import KeyValueMarkers
 from services.orchestrator.log.events import Answer, Done, RunEvent, RunStatus, Thinking
 from services.orchestrator.models import RunKey, Wait
 from services.orchestrator.runs.ownership import Ownership

@@ -10,8 +10,8 @@ from groundwork.orchestrator.v1 import record_pb2 as pb
 from kit.access.principal import Principal
 from kit.jetstream import KeyValue, Nats
 from kit.stores.forgetting import ForgetRequest, Source
-from services.orchestrator.adapters import records
-from services.orchestrator.adapters.run_store import KeyValueRunStore
+from services.orchestrator.adapters.jetstream import records
+from services.orchestrator.adapters.jetstream.run_store import KeyValueRunStore
 from services.orchestrator.log.events import (
     Answer,
     Budgets,

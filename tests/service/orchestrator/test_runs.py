@@ -21,7 +21,7 @@ from kit.llm import (
     estimate_tokens,
 )
 from kit.testing.nats import NatsServer
-from services.orchestrator.adapters.event_log import JetStreamEventLog
+from services.orchestrator.adapters.jetstream.event_log import JetStreamEventLog
 from services.orchestrator.errors import (
     FencedOff,
     InvalidRequest,

@@ -16,7 +16,7 @@ from kit.jetstream import KeyValue, Nats
 from kit.llm import Delta, Request
 from kit.llm.provider_watch import ProviderWatch
 from kit.testing.harness import USER_SCOPES
-from services.orchestrator.adapters.tally import KeyValueTally
+from services.orchestrator.adapters.jetstream.tally import KeyValueTally
 from services.orchestrator.handlers import OrchestratorServicer
 from services.orchestrator.log.events import RunStatus, Usage
 from services.orchestrator.models import RunKey

@@ -26,9 +26,9 @@ from transformers import (  # noqa: E402
 from services.reranker.adapters.sentence_transformers import BiEncoder, CrossEncoder, EntailmentModel  # noqa: E402
 from services.reranker.adapters.tokenizers import HuggingFacePairTokenizer, HuggingFaceTokenizer  # noqa: E402
 from services.reranker.app import compose, load_models  # noqa: E402
+from services.reranker.batching.padding import pad  # noqa: E402
 from services.reranker.errors import DeviceMemoryExhausted, ModelFileMissing, ModelUnusable  # noqa: E402
 from services.reranker.models import TextKind  # noqa: E402
-from services.reranker.padding import pad  # noqa: E402
 from services.reranker.settings import RerankerSettings  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore")

@@ -21,11 +21,11 @@ from tokenizers import Tokenizer
 
 from kit.errors import DeadlineExceeded, FailedPrecondition, InvalidArgument
 from kit.testing.harness import free_port, open_test_channel, running_service, running_servicer
-from services.reranker import known_texts
 from services.reranker.app import LocalModels, compose, load_models, run
 from services.reranker.errors import ModelFileMissing
 from services.reranker.models import Encoded, Int64
 from services.reranker.ports import Encoder
+from services.reranker.reranking import known_texts
 from services.reranker.settings import RerankerSettings
 
 PASSAGE, QUERY = pb.EMBED_KIND_PASSAGE, pb.EMBED_KIND_QUERY

@@ -12,7 +12,7 @@ from groundwork.ingest.v1 import ingest_pb2_grpc
 
 from kit.errors import Aborted
 from kit.testing.harness import open_test_channel, running_servicer
-from services.tools.adapters.ingest import IngestDocuments
+from services.tools.adapters.services.ingest import IngestDocuments
 from services.tools.documents import CollectionMissing, DocumentState
 from services.tools.errors import ToolError
 from services.tools.ports import Documents

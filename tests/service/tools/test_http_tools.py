@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from services.tools.adapters import http_servers
+from services.tools.adapters.http import http_servers
 from services.tools.settings import ToolsSettings
-from services.tools.toolbox import http_get, http_request
+from services.tools.toolbox.network import http_get, http_request
 from tests.service.tools.boxes import Box
 from tests.service.tools.http_server import Asked, HttpServer, http_server, said
 from tests.service.tools.mail_server import make_certificate

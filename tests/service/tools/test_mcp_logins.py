@@ -21,10 +21,10 @@ from kit.access.sealing import CannotOpen, Sealer
 from kit.errors import NotFound
 from kit.jetstream import KeyValue, Nats
 from kit.network.egress import AddressRefused, EgressGuard, parse_networks
-from services.tools.adapters.mcp_logins import McpLoginClient
-from services.tools.adapters.mcp_servers import McpServer
-from services.tools.adapters.mcp_sessions import SessionPool
-from services.tools.adapters.server_records import KeyValueServerRecords
+from services.tools.adapters.mcp.logins import McpLoginClient
+from services.tools.adapters.mcp.server_records import KeyValueServerRecords
+from services.tools.adapters.mcp.servers import McpServer
+from services.tools.adapters.mcp.sessions import SessionPool
 from services.tools.calling.progress import unheard
 from services.tools.errors import NoSealingKey
 from services.tools.models import Call, Caller

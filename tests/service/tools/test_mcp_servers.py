@@ -20,10 +20,10 @@ from kit.breaker import CircuitBreaker
 from kit.errors import InvalidArgument
 from kit.jetstream import KeyValue, Nats
 from kit.network.egress import AddressRefused, EgressGuard
-from services.tools.adapters.mcp_logins import McpLoginClient
-from services.tools.adapters.mcp_servers import McpServer
-from services.tools.adapters.mcp_sessions import SessionPool
-from services.tools.adapters.server_records import KeyValueServerRecords
+from services.tools.adapters.mcp.logins import McpLoginClient
+from services.tools.adapters.mcp.server_records import KeyValueServerRecords
+from services.tools.adapters.mcp.servers import McpServer
+from services.tools.adapters.mcp.sessions import SessionPool
 from services.tools.calling.progress import Tell, unheard
 from services.tools.errors import (
     InputNeeded,

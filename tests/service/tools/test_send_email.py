@@ -10,7 +10,7 @@ import pytest
 from pydantic import ValidationError
 
 from services.tools.settings import ToolsSettings
-from services.tools.toolbox import send_email
+from services.tools.toolbox.network import send_email
 from tests.service.tools.boxes import Box
 from tests.service.tools.mail_server import PASSWORD, MailServer, mail_server, make_certificate
 from tests.unit.tools.fakes import MemoryCallStore

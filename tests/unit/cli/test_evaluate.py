@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.commands.evaluate import GoldQuestion, read_questions
+from cli.commands.documents.evaluate import GoldQuestion, read_questions
 from cli.errors import UsageError
 
 

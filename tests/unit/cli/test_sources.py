@@ -51,7 +51,7 @@ def test_show_names_each_failing_file_with_what_to_do(server: FakeServer, ground
 def test_add_sends_settings_and_asks_for_secrets_and_waits_for_the_first_sync(
     server: FakeServer, groundwork: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cli.commands.sources._secret", lambda name: {"key": "s3cret"}[name])
+    monkeypatch.setattr("cli.commands.documents.sources._secret", lambda name: {"key": "s3cret"}[name])
     states = [source(state="syncing", next_sync_at=None), source(pending_count=2), source()]
     server.on("POST", "/v1/sources", lambda http: http.json(states[0], 201))
     server.on("GET", "/v1/sources/5d0c7be9f2c1", lambda http: http.json(states.pop(0)))

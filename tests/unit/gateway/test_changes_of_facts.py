@@ -3,7 +3,7 @@
 import pytest
 from pydantic import ValidationError
 
-from services.gateway.schemas.memory import FactChange
+from services.gateway.schemas.conversations.memory import FactChange
 
 
 @pytest.mark.parametrize("end", ["2027-01-31", "2027-01-31T12:00:00", "2027-01-31T12:00:00+02:00"])

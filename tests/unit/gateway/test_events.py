@@ -14,8 +14,8 @@ from groundwork.retriever.v1 import retriever_pb2
 
 from scripts.gen_examples import page as with_examples
 from services.gateway.encoding import encode, enum_number
-from services.gateway.schemas.events import EVENT_MODELS
-from services.gateway.schemas.runs import AskedBudgets, QaResponse, ToolBudgets
+from services.gateway.schemas.conversations.events import EVENT_MODELS
+from services.gateway.schemas.conversations.runs import AskedBudgets, QaResponse, ToolBudgets
 from services.gateway.streams.events import run_event
 from tests.data.run_folds import CASES
 

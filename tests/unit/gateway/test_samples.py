@@ -5,7 +5,7 @@ from importlib import resources
 from pathlib import Path
 
 from scripts import gen_samples
-from services.gateway.routes.samples import load_samples
+from services.gateway.routes.documents.samples import load_samples
 
 SAMPLES = Path(str(resources.files("services.gateway") / "samples"))
 

@@ -12,9 +12,9 @@ import numpy as np
 
 from kit.access.principal import Principal
 from kit.errors import Aborted, AlreadyExists, DataLoss, FailedPrecondition
-from kit.jetstream.backlog import Backlog
 from kit.jetstream.condition import Finding
 from kit.jetstream.leases import LeaseLost
+from kit.jetstream.queues.backlog import Backlog
 from kit.stores.document_access import DocumentAccess
 from kit.stores.idempotency import Attempt, IdempotencyConflict
 from services.ingest.documents.models import (

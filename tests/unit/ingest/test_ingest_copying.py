@@ -9,9 +9,9 @@ import pytest
 from kit.errors import GroundworkError
 from kit.stores.collections import Member, Visibility
 from kit.stores.document_access import DocumentAccess
-from services.ingest.documents.copying import Copying
 from services.ingest.documents.listing import Page
 from services.ingest.documents.models import Document, Status
+from services.ingest.documents.uploads.copying import Copying
 from services.ingest.errors import BadAccess, BadPageToken, BadUpload, DocumentNotFound, NameTaken
 from tests.unit.ingest.world import ANN, BOB, TENANT, World
 

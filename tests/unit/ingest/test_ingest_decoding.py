@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from evals.reading.encodings import EncodedText, encoded_texts
-from services.ingest.documents.naming import checked_encoding
+from services.ingest.documents.uploads.naming import checked_encoding
 from services.ingest.errors import BadUpload
 from services.ingest.reading.alphabets import is_of_one_language
 from services.ingest.reading.child.prepare import prepare

@@ -2,7 +2,7 @@
 
 import pytest
 
-from services.ingest.documents import naming
+from services.ingest.documents.uploads import naming
 from services.ingest.errors import BadName
 
 

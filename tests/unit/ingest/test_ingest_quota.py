@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from services.ingest.documents.upload import Upload
+from services.ingest.documents.uploads.upload import Upload
 from services.ingest.errors import StorageQuotaExceeded
 from tests.unit.ingest.world import ANN, TENANT, World
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from services.ingest.adapters.clamd import ClamdScanner
-from services.ingest.adapters.encoding import document_message
+from services.ingest.adapters.jetstream.encoding import document_message
 from services.ingest.documents.models import Status
 from services.ingest.errors import FileInfected, ScannerAway
 from tests.doubles.clamd import EICAR, Clamd

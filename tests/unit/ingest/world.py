@@ -15,12 +15,12 @@ from services.ingest.collections.document_access import AccessDesk
 from services.ingest.documents.access import Access
 from services.ingest.documents.catalog import Catalog
 from services.ingest.documents.deletion import Deletion
-from services.ingest.documents.lanes import LaneChoice
 from services.ingest.documents.listing import Listing
 from services.ingest.documents.models import Document, IngestJob, Lane
-from services.ingest.documents.quota import StorageQuotas
 from services.ingest.documents.revising import Reviser
-from services.ingest.documents.upload import Limits, Upload, Uploads
+from services.ingest.documents.uploads.lanes import LaneChoice
+from services.ingest.documents.uploads.quota import StorageQuotas
+from services.ingest.documents.uploads.upload import Limits, Upload, Uploads
 from services.ingest.fairness import FairShares
 from services.ingest.metrics import Metrics
 from services.ingest.scanning import Gatekeeper, Scanner

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from kit import deadline
 from kit.llm import Request, TextDelta, estimate_tokens
 from kit.llm.endpoint.bounds import Account, Clock
-from kit.llm.endpoint.counting import CountedTexts, FileCounter, check_tokenizer_file
-from kit.llm.endpoint.estimate import fewest_tokens
+from kit.llm.endpoint.tokens.counting import CountedTexts, FileCounter, check_tokenizer_file
+from kit.llm.endpoint.tokens.estimate import fewest_tokens
 from tests.data.scripts import TEXTS
 
 

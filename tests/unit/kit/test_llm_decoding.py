@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kit.llm import Delta, FinishReason, ReasoningDelta, Retraction, TextDelta, TokenUsage
-from kit.llm.endpoint.decoding import Decoder, error_of
 from kit.llm.endpoint.endpoint import env_setting
 from kit.llm.endpoint.failures import Failures, refused_field, retry_after_s
-from kit.llm.endpoint.sse import LineReader
+from kit.llm.endpoint.streaming.decoding import Decoder, error_of
+from kit.llm.endpoint.streaming.sse import LineReader
 
 NAMES = [
     "choices", "delta", "content", "reasoning", "tool_calls", "index", "id", "function", "name", "arguments", "usage",

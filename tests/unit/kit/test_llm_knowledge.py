@@ -8,7 +8,7 @@ import pytest
 from kit.llm.endpoint.discovery import ASK_AGAIN_S
 from kit.llm.endpoint.knowledge import REFRESH_S, UNKNOWN_CONTEXT_TOKENS, Knowledge
 from kit.llm.endpoint.presets import GENERIC, PRESETS, Preset
-from kit.llm.endpoint.windows import window_in_refusal
+from kit.llm.endpoint.tokens.windows import window_in_refusal
 
 VLLM = {"data": [{"id": "m", "owned_by": "vllm", "max_model_len": 2048}, {"id": "n", "owned_by": "vllm"}]}
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kit.jetstream.turns import Turns, bulk_lane
+from kit.jetstream.queues.turns import Turns, bulk_lane
 
 
 class Clock:

@@ -8,7 +8,7 @@ import pytest
 
 from kit.stores.forgetting import SourceKind
 from ops.signers import SIGNERS
-from services.orchestrator.adapters.tools import ASKED_BY_TOOLS
+from services.orchestrator.adapters.services.tools import ASKED_BY_TOOLS
 
 SERVICES = Path(__file__).resolve().parents[3] / "services"
 CONTRACTS = ("ingest", "memory", "orchestrator", "reranker", "retriever", "store", "tools")

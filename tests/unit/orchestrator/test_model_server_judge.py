@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import pytest
 from groundwork.reranker.v1 import reranker_pb2 as pb
 
-from services.orchestrator.adapters.model_server import judgement_of
+from services.orchestrator.adapters.services.model_server import judgement_of
 from services.orchestrator.log.events import CheckedBy
 from services.orchestrator.verification.verdicts import Verdict
 

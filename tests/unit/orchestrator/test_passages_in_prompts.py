@@ -9,8 +9,8 @@ import pytest
 from groundwork.retriever.v1 import retriever_pb2
 
 from kit.llm import ChatMessage, ModelUnavailable, Request
-from services.orchestrator.adapters.retriever import evidence_of
-from services.orchestrator.adapters.tools import _outcome
+from services.orchestrator.adapters.services.retriever import evidence_of
+from services.orchestrator.adapters.services.tools import _outcome
 from services.orchestrator.answering.blocks import fill_in
 from services.orchestrator.answering.drafting import Drafter
 from services.orchestrator.answering.generation import Generator, Listener
@@ -22,21 +22,21 @@ from services.orchestrator.prompts.fencing import FENCE
 from services.orchestrator.research.asking_model import refine_by_model
 from services.orchestrator.steps.effects import ToolOutcome
 from services.orchestrator.steps.usage import Metered
+from services.orchestrator.toolloop.calls.observations import of_outcome
 from services.orchestrator.toolloop.evidence import EvidenceBook
-from services.orchestrator.toolloop.observations import of_outcome
 from services.orchestrator.verification.judges import JudgedClaim, JudgedPassage
 from services.orchestrator.verification.model_judge import ModelJudge
 from services.tools.adapters.wire import encode_outcome
 from services.tools.models import ToolOutcome as OutcomeOfTool
 from services.tools.models import ToolOutput
-from services.tools.toolbox.compose_context import compose_context
-from services.tools.toolbox.dedup_diversify import dedup_diversify
-from services.tools.toolbox.fetch_docs import fetch_docs
-from services.tools.toolbox.query_local_kb import query_local_kb
-from services.tools.toolbox.rag_search import rag_search
-from services.tools.toolbox.rerank import rerank
-from services.tools.toolbox.search import search
-from services.tools.toolbox.verify import verify
+from services.tools.toolbox.documents.fetch_docs import fetch_docs
+from services.tools.toolbox.evidence.compose_context import compose_context
+from services.tools.toolbox.evidence.dedup_diversify import dedup_diversify
+from services.tools.toolbox.evidence.rerank import rerank
+from services.tools.toolbox.evidence.verify import verify
+from services.tools.toolbox.searching.query_local_kb import query_local_kb
+from services.tools.toolbox.searching.rag_search import rag_search
+from services.tools.toolbox.searching.search import search
 from tests.unit.orchestrator.chatting import SEARCH, Chatting, RepeatedReplies
 from tests.unit.orchestrator.cutting import AT, KEY, now
 from tests.unit.orchestrator.fakes import FakeMemory, FakeModel, FakeScorer, FakeSearcher, FakeTools, MemoryLog

@@ -7,7 +7,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 import pytest
 
-from services.reranker.batching import Batcher
+from services.reranker.batching.batching import Batcher
 from services.reranker.models import BatchLimits
 from services.reranker.ports import Encoder
 from tests.unit.reranker.fakes import LIMITS

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from services.reranker.embedding.pooling import reduce_hidden
 from services.reranker.errors import EncoderFailed
 from services.reranker.models import (
     BatchLimits,
@@ -17,7 +18,6 @@ from services.reranker.models import (
     TokenizerDefinition,
     TokenizerForm,
 )
-from services.reranker.pooling import reduce_hidden
 
 DIMENSION = 64
 CLS, SEP = 1, 2

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from kit.errors import Code
-from services.reranker.batching import LARGEST_PATIENCE, Batcher
+from services.reranker.batching.batching import LARGEST_PATIENCE, Batcher
+from services.reranker.embedding.pooling import pooled
 from services.reranker.errors import DeviceMemoryExhausted, EncoderFailed, QueueFull, RequestExpired, ShuttingDown
 from services.reranker.models import Encoded, Int64, Lane
-from services.reranker.pooling import pooled
 from tests.unit.reranker.conftest import RunBatcher
 from tests.unit.reranker.fakes import LIMITS, FakeEncoder, GatedEncoder, ids
 

@@ -7,11 +7,11 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 import numpy as np
 import pytest
 
+from services.reranker.embedding.preparation import PairPreparation
 from services.reranker.errors import JudgedPassageMissing
 from services.reranker.judging.entailing import EntailmentJudging
 from services.reranker.judging.judging import JudgedClaim, JudgedPassage
 from services.reranker.models import BatchLimits, Encoded, Float32, Int64, TokenIds
-from services.reranker.preparation import PairPreparation
 from tests.unit.reranker.conftest import RunBatcher
 
 ENTAILS, SAYS_NOTHING, CONTRADICTS = (0.9, 0.08, 0.02), (0.1, 0.8, 0.1), (0.02, 0.08, 0.9)

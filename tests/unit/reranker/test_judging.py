@@ -6,7 +6,8 @@ from concurrent.futures import Executor
 import numpy as np
 import pytest
 
-from services.reranker.batching import Batcher
+from services.reranker.batching.batching import Batcher
+from services.reranker.embedding.preparation import Preparation
 from services.reranker.errors import JudgedPassageMissing, TextEmpty
 from services.reranker.judging.cues import FINGERPRINT
 from services.reranker.judging.features import ALIGNMENT, FEATURES, Alignment
@@ -14,8 +15,7 @@ from services.reranker.judging.judging import JudgedClaim, JudgedPassage, Judgin
 from services.reranker.judging.published import JudgeFigures, figures_of
 from services.reranker.judging.reading import ReadText, concatenated, joined, number_value, read_text, with_vectors
 from services.reranker.judging.verdicts import JUDGE, NETWORKS_FILE, check_model, model, probability_of, says_own_action
-from services.reranker.passage_cache import TextCache
-from services.reranker.preparation import Preparation
+from services.reranker.reranking.passage_cache import TextCache
 from tests.unit.reranker.conftest import RunBatcher
 from tests.unit.reranker.fakes import FakeEncoder, WordTokenizer
 

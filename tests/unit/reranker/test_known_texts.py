@@ -10,13 +10,13 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 import numpy as np
 import pytest
 
-from services.reranker import known_texts
-from services.reranker.embedding import Embedding
-from services.reranker.known_texts import Found, KnownTexts
+from services.reranker.embedding.embedder import Embedding
+from services.reranker.embedding.preparation import Preparation
 from services.reranker.models import TextKind, TextVectors
-from services.reranker.passage_cache import TextCache, stand_in_key, text_key
-from services.reranker.preparation import Preparation
-from services.reranker.reranking import Reranking
+from services.reranker.reranking import known_texts
+from services.reranker.reranking.known_texts import Found, KnownTexts
+from services.reranker.reranking.late_interaction import Reranking
+from services.reranker.reranking.passage_cache import TextCache, stand_in_key, text_key
 from tests.unit.reranker.conftest import RunBatcher
 from tests.unit.reranker.fakes import FakeEncoder, FakeStore, WordTokenizer
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from services.reranker.nearness import nearness
+from services.reranker.reranking.nearness import nearness
 
 QUERY = (
     "Which solar panels power the harbour lighthouse?"  # solar panels, panels power, power harbour, harbour lighthouse

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from services.reranker.embedding.providers import choose
 from services.reranker.models import Provider
-from services.reranker.providers import choose
 from services.reranker.settings import RerankerSettings
 
 

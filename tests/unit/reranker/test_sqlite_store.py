@@ -12,7 +12,7 @@ from structlog.testing import capture_logs
 from services.reranker.adapters.sqlite_store import FILE_NAME, SqlitePassageStore
 from services.reranker.errors import PassageStoreUnavailable
 from services.reranker.models import TextVectors, VectorSpace
-from services.reranker.passage_cache import text_key
+from services.reranker.reranking.passage_cache import text_key
 
 SPACE = VectorSpace("model/format", 4, 8)
 MAX_BYTES = 2_000_000

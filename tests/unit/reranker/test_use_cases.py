@@ -7,12 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from services.reranker.embedding import Embedding
-from services.reranker.errors import TextCountOutOfRange, TextEmpty
-from services.reranker.known_texts import KnownTexts
-from services.reranker.models import EncodedText, Float32, Lane, TextKind, TextVectors, TokenIds
-from services.reranker.passage_cache import TextCache
-from services.reranker.pooling import (
+from services.reranker.embedding.embedder import Embedding
+from services.reranker.embedding.pooling import (
     normalised,
     packed,
     query_vectors,
@@ -22,8 +18,12 @@ from services.reranker.pooling import (
     token_scale,
     unpacked,
 )
-from services.reranker.preparation import Preparation
-from services.reranker.reranking import Reranking, score
+from services.reranker.embedding.preparation import Preparation
+from services.reranker.errors import TextCountOutOfRange, TextEmpty
+from services.reranker.models import EncodedText, Float32, Lane, TextKind, TextVectors, TokenIds
+from services.reranker.reranking.known_texts import KnownTexts
+from services.reranker.reranking.late_interaction import Reranking, score
+from services.reranker.reranking.passage_cache import TextCache
 from tests.unit.reranker.conftest import RunBatcher
 from tests.unit.reranker.fakes import DIMENSION, LIMITS, FakeEncoder, GatedEncoder, WordTokenizer
 

@@ -5,8 +5,8 @@ import asyncio
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.reranker.pooling import pooled
-from services.reranker.waiting import Request, WaitingTexts
+from services.reranker.batching.waiting import Request, WaitingTexts
+from services.reranker.embedding.pooling import pooled
 from tests.unit.reranker.fakes import LIMITS, ids
 
 REQUESTS = st.lists(st.lists(st.integers(1, 80), min_size=1, max_size=12), min_size=1, max_size=6)

@@ -13,8 +13,8 @@ from services.tools.adapters.sql.opening import open_databases
 from services.tools.context import Services, ToolContext
 from services.tools.models import ToolOutput
 from services.tools.settings import ToolsSettings
-from services.tools.toolbox.describe_db import describe_db
-from services.tools.toolbox.query_db import query_db
+from services.tools.toolbox.data.describe_db import describe_db
+from services.tools.toolbox.data.query_db import query_db
 from tests.unit.tools.search_fakes import FakeModels
 
 NOW = datetime(2026, 11, 27, 9, 0, tzinfo=UTC)

@@ -8,7 +8,7 @@ from groundwork.retriever.v1.retriever_pb2 import Chunk, Hit
 from groundwork.tools.v1 import tools_pb2 as pb
 from pydantic import TypeAdapter
 
-from services.orchestrator.adapters.tools import _outcome
+from services.orchestrator.adapters.services.tools import _outcome
 from services.orchestrator.steps.effects import ToolOutcome as Observation
 from services.tools.adapters.wire import encode_outcome
 from services.tools.calling.bounds import (

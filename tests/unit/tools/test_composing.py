@@ -14,9 +14,9 @@ from services.tools.models import ToolOutput
 from services.tools.passages.given import PassagesNotFound
 from services.tools.passages.rendering import cut, fitted
 from services.tools.passages.selection import best_outside
-from services.tools.toolbox.compose_context import compose_context
-from services.tools.toolbox.dedup_diversify import dedup_diversify
-from services.tools.toolbox.rerank import rerank
+from services.tools.toolbox.evidence.compose_context import compose_context
+from services.tools.toolbox.evidence.dedup_diversify import dedup_diversify
+from services.tools.toolbox.evidence.rerank import rerank
 from tests.unit.tools.document_fakes import tool_context
 from tests.unit.tools.search_fakes import FakeModels, FakeRetriever, make_passage
 

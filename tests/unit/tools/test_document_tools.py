@@ -10,14 +10,14 @@ from kit.llm import estimate_tokens
 from services.tools.errors import InvalidArguments
 from services.tools.passages.quoting import find_quote
 from services.tools.passages.whole import DocumentNotFound
-from services.tools.toolbox import document_compare as compare_module
-from services.tools.toolbox import quote_finder as quote_module
-from services.tools.toolbox import run_summary as summary_module
-from services.tools.toolbox import structured_extraction as extraction_module
-from services.tools.toolbox.document_compare import document_compare
-from services.tools.toolbox.quote_finder import quote_finder
-from services.tools.toolbox.run_summary import run_summary
-from services.tools.toolbox.structured_extraction import structured_extraction
+from services.tools.toolbox.documents import document_compare as compare_module
+from services.tools.toolbox.documents import run_summary as summary_module
+from services.tools.toolbox.documents import structured_extraction as extraction_module
+from services.tools.toolbox.documents.document_compare import document_compare
+from services.tools.toolbox.documents.run_summary import run_summary
+from services.tools.toolbox.documents.structured_extraction import structured_extraction
+from services.tools.toolbox.evidence import quote_finder as quote_module
+from services.tools.toolbox.evidence.quote_finder import quote_finder
 from tests.unit.tools.document_fakes import FakeDocuments, tool_context
 from tests.unit.tools.search_fakes import FakeRetriever
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.tools.errors import ToolError
-from services.tools.toolbox.math_eval import math_eval
+from services.tools.toolbox.calculation.math_eval import math_eval
 
 
 @pytest.mark.parametrize(

@@ -20,9 +20,9 @@ from services.tools.projects import searching
 from services.tools.projects.records import Record, Records, RecordsUnreadable, load_records
 from services.tools.projects.searching import RecordSearch
 from services.tools.settings import ToolsSettings
-from services.tools.toolbox.get_project_details import get_project_details
-from services.tools.toolbox.portfolio import portfolio
-from services.tools.toolbox.search_projects import search_projects
+from services.tools.toolbox.data.get_project_details import get_project_details
+from services.tools.toolbox.data.portfolio import portfolio
+from services.tools.toolbox.data.search_projects import search_projects
 from tests.unit.tools.document_fakes import tool_context
 
 AXES = ("ship", "bread", "music")

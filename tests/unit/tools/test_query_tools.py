@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from kit.queries.planning import PHRASES_MAX, QUERIES_MAX, QUERIES_MIN
 from kit.queries.rewriting import distinct
 from services.tools.errors import ToolError
-from services.tools.toolbox.multi_query_rewrite import multi_query_rewrite
-from services.tools.toolbox.query_plan import query_plan
-from services.tools.toolbox.router_select import router_select
+from services.tools.toolbox.searching.multi_query_rewrite import multi_query_rewrite
+from services.tools.toolbox.searching.query_plan import query_plan
+from services.tools.toolbox.searching.router_select import router_select
 
 NOW = "2026-11-22T12:00:00"
 PIECES = (

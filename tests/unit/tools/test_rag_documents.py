@@ -12,10 +12,10 @@ from services.tools.documents import CollectionMissing, CollectionNotAllowed, Do
 from services.tools.errors import ToolError
 from services.tools.models import Effect, ToolOutput
 from services.tools.sources.discovery import discover
-from services.tools.toolbox import rag_forget as forgetting
-from services.tools.toolbox.rag_forget import rag_forget
-from services.tools.toolbox.rag_index import document_name, rag_index
-from services.tools.toolbox.rag_list import rag_list
+from services.tools.toolbox.documents import rag_forget as forgetting
+from services.tools.toolbox.documents.rag_forget import rag_forget
+from services.tools.toolbox.documents.rag_index import document_name, rag_index
+from services.tools.toolbox.documents.rag_list import rag_list
 from tests.unit.tools.document_fakes import FakeDocuments, Told, tool_context
 
 

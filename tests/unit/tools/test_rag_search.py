@@ -11,8 +11,8 @@ from services.tools.documents import CollectionMissing, CollectionNotAllowed
 from services.tools.errors import ToolError
 from services.tools.models import ToolOutput
 from services.tools.passages.retrieval import Degradation
-from services.tools.toolbox.query_local_kb import query_local_kb
-from services.tools.toolbox.rag_search import rag_search
+from services.tools.toolbox.searching.query_local_kb import query_local_kb
+from services.tools.toolbox.searching.rag_search import rag_search
 from tests.unit.tools.document_fakes import FakeDocuments, FakeRetriever, tool_context
 
 KB = "knowledge-base"

@@ -18,8 +18,8 @@ from services.tools.passages.retrieval import Degradation, Strategy
 from services.tools.passages.scope import TooManyCollections
 from services.tools.passages.whole import DocumentNotFound
 from services.tools.sources.discovery import discover
-from services.tools.toolbox.fetch_docs import fetch_docs
-from services.tools.toolbox.search import SCHEMA, search
+from services.tools.toolbox.documents.fetch_docs import fetch_docs
+from services.tools.toolbox.searching.search import SCHEMA, search
 from tests.unit.tools.document_fakes import FakeDocuments, tool_context
 from tests.unit.tools.search_fakes import FakeRetriever
 

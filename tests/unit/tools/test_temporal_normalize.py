@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from kit.language.data import LANGUAGES
 from services.tools.errors import ToolError
-from services.tools.toolbox.temporal_normalize import temporal_normalize
+from services.tools.toolbox.calculation.temporal_normalize import temporal_normalize
 
 NOW = "2026-11-22T12:00:00"
 
@@ -261,5 +261,5 @@ def test_arguments_that_make_no_sense_are_named(arguments: dict[str, str], reaso
 
 
 def test_the_service_starts_without_the_date_parser() -> None:
-    script = "import sys, services.tools.toolbox.temporal_normalize; sys.exit('dateparser' in sys.modules)"
+    script = "import sys, services.tools.toolbox.calculation.temporal_normalize; sys.exit('dateparser' in sys.modules)"
     subprocess.run([sys.executable, "-c", script], check=True)

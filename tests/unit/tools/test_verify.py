@@ -10,7 +10,7 @@ from kit import grounding
 from services.tools.documents import CollectionNotAllowed
 from services.tools.errors import ToolError
 from services.tools.passages.retrieval import Degradation
-from services.tools.toolbox.verify import NotAClaim, verify
+from services.tools.toolbox.evidence.verify import NotAClaim, verify
 from tests.unit.tools.document_fakes import FakeDocuments, tool_context
 from tests.unit.tools.search_fakes import FakeModels, FakeRetriever
 

@@ -3,7 +3,7 @@ and the rows that were read then."""
 
 from groundwork.retriever.v1 import retriever_pb2 as pb
 
-from services.tools.adapters.retriever import passage_of
+from services.tools.adapters.services.retriever import passage_of
 from services.tools.models import Passage
 from services.tools.sql.rendering import chunk_id
 

@@ -11,7 +11,7 @@ from groundwork.tools.v1 import tools_pb2
 
 from kit.rpc.channel import Channel
 from kit.testing.harness import free_port, open_test_channel, running_service
-from services.orchestrator.adapters.tools import GrpcTools
+from services.orchestrator.adapters.services.tools import GrpcTools
 from services.orchestrator.models import Tool
 from services.tools.app import run
 from services.tools.settings import ToolsSettings

@@ -17,7 +17,7 @@ from kit.access.principal import Principal, use_principal
 from kit.errors import InvalidArgument, Unavailable
 from kit.rpc.channel import Channel
 from kit.testing.harness import TEST_PRINCIPAL, free_port, open_test_channel
-from services.orchestrator.adapters.tools import GrpcTools
+from services.orchestrator.adapters.services.tools import GrpcTools
 from services.orchestrator.log.events import EffectClass
 from services.orchestrator.models import Tool
 from services.orchestrator.steps.effects import ToolOutcome

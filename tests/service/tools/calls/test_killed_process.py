@@ -13,7 +13,7 @@ import pytest
 
 from kit.errors import Unavailable
 from kit.testing.harness import free_port, open_test_channel
-from services.orchestrator.adapters.tools import GrpcTools
+from services.orchestrator.adapters.services.tools import GrpcTools
 from services.orchestrator.models import Tool
 from services.orchestrator.steps.calls import settle
 from services.orchestrator.steps.effects import Call, Fate, ToolOutcome

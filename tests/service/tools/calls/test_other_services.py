@@ -19,7 +19,7 @@ from kit.access.principal import Principal, current_principal, use_principal
 from kit.access.tokens import TokenSigner
 from kit.rpc.channel import Channel, open_channel
 from kit.testing.harness import make_signer, running_servicer
-from services.orchestrator.adapters.tools import ASKED_BY_TOOLS
+from services.orchestrator.adapters.services.tools import ASKED_BY_TOOLS
 from services.tools.handlers import ToolsServicer
 from services.tools.models import Effect, Policy
 from services.tools.server_admin import ServerAdmin

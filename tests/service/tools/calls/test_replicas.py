@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kit.testing.harness import TEST_PRINCIPAL, open_test_channel
-from services.orchestrator.adapters.tools import GrpcTools
+from services.orchestrator.adapters.services.tools import GrpcTools
 from services.orchestrator.steps.effects import ToolOutcome
 from tests.service.tools.calls.conftest import CONTRACT, Serve, named
 

@@ -18,7 +18,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from kit.network.egress import EgressGuard
-from services.tools.adapters.web_client import GuardedWebClient
+from services.tools.adapters.http.web_client import GuardedWebClient
 from services.tools.errors import ToolError
 from services.tools.web.fetching import Fetcher
 from services.tools.web.windows import Windows

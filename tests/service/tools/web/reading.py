@@ -7,7 +7,7 @@ from typing import Any
 from unittest.mock import Mock
 
 from kit.network.egress import EgressGuard, parse_networks
-from services.tools.adapters.web_client import GuardedWebClient
+from services.tools.adapters.http.web_client import GuardedWebClient
 from services.tools.context import Services
 from services.tools.settings import ToolsSettings
 from services.tools.web.fetching import Fetcher

@@ -6,7 +6,7 @@ import pytest
 
 from services.tools.errors import ToolError
 from services.tools.settings import ToolsSettings
-from services.tools.toolbox import crawl_website
+from services.tools.toolbox.network import crawl_website
 from services.tools.web.crawling import Crawled, Crawler, CrawlTask
 from services.tools.web.reading import read_page
 from tests.service.tools.http_server import HttpServer, http_server, said

@@ -12,10 +12,10 @@ import pytest
 from pydantic import ValidationError
 
 from kit.network.egress import EgressGuard, parse_networks
-from services.tools.adapters import web_client
+from services.tools.adapters.http import web_client
 from services.tools.context import Services
 from services.tools.settings import ToolsSettings
-from services.tools.toolbox import web_fetch
+from services.tools.toolbox.network import web_fetch
 from tests.service.tools.boxes import Box
 from tests.service.tools.http_server import Asked, HttpServer, http_server, said
 from tests.service.tools.web.reading import LOOPBACK, Clock, html, web_box

@@ -10,10 +10,10 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from pydantic import ValidationError
 
-from services.tools.adapters.web_search import search_engine
+from services.tools.adapters.http.web_search import search_engine
 from services.tools.context import Services
 from services.tools.settings import ToolsSettings
-from services.tools.toolbox import web_search
+from services.tools.toolbox.network import web_search
 from services.tools.web.searching import WebSearch, page_key
 from services.tools.web.windows import Windows
 from tests.service.tools.boxes import Box

@@ -7,8 +7,8 @@ import pytest
 
 from services.orchestrator.log.events import EffectClass, Evidence
 from services.orchestrator.steps.effects import Fate, ToolOutcome
+from services.orchestrator.toolloop.calls.observations import findings, of_outcome
 from services.orchestrator.toolloop.evidence import EvidenceBook, NotedCall
-from services.orchestrator.toolloop.observations import findings, of_outcome
 from tests.unit.orchestrator.fakes import EVIDENCE
 
 TOWER, BRIDGE = EVIDENCE

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from services.orchestrator.log.events import EffectClass
 from services.orchestrator.models import Tool
-from services.orchestrator.toolloop.fingerprint import fingerprint
-from services.orchestrator.toolloop.planner import Allowance, Drop, History, Requested, may_run_beside, plan
+from services.orchestrator.toolloop.calls.fingerprint import fingerprint
+from services.orchestrator.toolloop.calls.planner import Allowance, Drop, History, Requested, may_run_beside, plan
 
 SEARCH = Tool("search", "", {})
 FETCH = Tool("fetch_docs", "", {})

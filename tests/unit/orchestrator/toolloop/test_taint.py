@@ -13,7 +13,7 @@ from kit.llm import ChatMessage
 from services.orchestrator.errors import Parked
 from services.orchestrator.log.events import Approval, EffectClass, Evidence
 from services.orchestrator.models import Tool
-from services.orchestrator.toolloop.taint import Taint
+from services.orchestrator.toolloop.calls.taint import Taint
 from tests.unit.orchestrator.fakes import FakeTools
 from tests.unit.orchestrator.toolloop.scripting import (
     QUESTION,

@@ -8,7 +8,7 @@ import pytest
 
 from kit.errors import Unavailable
 from kit.llm import ModelInfo, Operation, Request, estimate_tokens
-from services.orchestrator.adapters.tools import _tool
+from services.orchestrator.adapters.services.tools import _tool
 from services.orchestrator.log.events import Budgets
 from services.orchestrator.models import RunRequest, Tool, ToolSelection, Turn
 from services.orchestrator.modes.toolboxes import Toolbox, Toolboxes

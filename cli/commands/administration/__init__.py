@@ -1,0 +1,1 @@
+"""Commands of administrators: limits, costs, models, jobs, MCP servers."""

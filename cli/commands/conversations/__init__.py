@@ -1,0 +1,1 @@
+"""Commands that ask, and that show what belongs to questions: runs, threads, approvals, agents, memory."""

@@ -1,0 +1,1 @@
+"""Commands about documents, collections and their sources, from upload to evaluation."""

@@ -1,0 +1,1 @@
+"""Work queues: tenants take turns, and no job is lost."""

@@ -1,0 +1,1 @@
+"""What administrators see and set: limits, costs, models, jobs, MCP servers."""

@@ -1,0 +1,54 @@
+"""How much a caller may use, and rules about it."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path
+from groundwork.orchestrator.v1 import orchestrator_pb2 as pb
+
+from services.gateway.access.scopes import NEEDS_ADMIN, NEEDS_QUERY
+from services.gateway.backends import Services
+from services.gateway.encoding import encode
+from services.gateway.schemas.administration.limits import LimitList, LimitRule, LimitRules, NewLimits
+from services.gateway.schemas.fields import Pattern
+from services.gateway.schemas.problem import problems
+
+router = APIRouter(prefix="/v1/limits", tags=["usage"])
+
+_WHOSE = Pattern(
+    r"^(?:all|tenant:(?:\*|[a-z0-9][a-z0-9_-]{0,63})|subject:(?:\*|[A-Za-z0-9][A-Za-z0-9._@+:|-]{0,127}))$",
+    "is no such name; use all, tenant:NAME, tenant:*, subject:NAME or subject:*",
+)
+
+
+@router.get("", dependencies=[NEEDS_QUERY], responses=problems())
+async def get_limits(services: Services) -> LimitList:
+    """How many questions, tokens and dollars you may use, and how much of that is used."""
+    answer = await services.orchestrator.GetLimits(pb.GetLimitsRequest(), timeout=services.settings.rpc_timeout_s)
+    return LimitList.model_validate(encode(answer))
+
+
+@router.get("/rules", dependencies=[NEEDS_ADMIN], responses=problems())
+async def list_limit_rules(services: Services) -> LimitRules:
+    """The rules about users of your tenant and the tenant itself; operators see all."""
+    answer = await services.orchestrator.ListLimitRules(
+        pb.ListLimitRulesRequest(), timeout=services.settings.rpc_timeout_s
+    )
+    return LimitRules.model_validate(encode(answer))
+
+
+@router.put("/rules/{whose}", dependencies=[NEEDS_ADMIN], responses=problems(413, 415))
+async def set_limit_rule(
+    whose: Annotated[
+        Annotated[str, _WHOSE],
+        Path(description="Whom the rule is about. Rules about tenants and about `all` need the scope `operator`."),
+    ],
+    limits: NewLimits,
+    services: Services,
+) -> LimitRule:
+    """Sets the limits of somebody, on all replicas and after a restart. Questions that are being answered keep what they may use.
+    Harmless when repeated."""
+    request = pb.SetLimitRuleRequest(
+        whose=whose, limits=[pb.Limit(what=each.what, amount=each.amount, per=each.per) for each in limits.limits]
+    )
+    answer = await services.orchestrator.SetLimitRule(request, timeout=services.settings.rpc_timeout_s)
+    return LimitRule.model_validate(encode(answer)["rule"])

@@ -1,0 +1,1 @@
+"""Questions, chats and what belongs to them: runs, threads, approvals, agents, memory."""

@@ -1,0 +1,1 @@
+"""Documents, collections and their sources, from upload to search."""

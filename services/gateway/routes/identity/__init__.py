@@ -1,0 +1,1 @@
+"""Who the caller is: API keys, and logins at OIDC issuers."""

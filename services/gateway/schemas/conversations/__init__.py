@@ -1,0 +1,1 @@
+"""Bodies of questions, chats and what belongs to them: runs, threads, approvals, agents, memory."""

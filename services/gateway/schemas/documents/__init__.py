@@ -1,0 +1,1 @@
+"""Bodies about documents, collections and their sources, from upload to search."""

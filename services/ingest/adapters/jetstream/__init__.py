@@ -1,0 +1,1 @@
+"""What ingestion keeps in the message store: files, records, queues, dead letters."""

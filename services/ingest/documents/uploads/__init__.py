@@ -1,0 +1,1 @@
+"""How files come in: names, limits, copies, and the order of writes that loses nothing."""

@@ -1,0 +1,1 @@
+"""What the orchestrator keeps in the message store: logs and records of runs, limits, models."""

@@ -1,0 +1,1 @@
+"""Groundwork's other services, asked over gRPC."""

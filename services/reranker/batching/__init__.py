@@ -1,0 +1,1 @@
+"""Dynamic batching: the texts of all callers share one model."""

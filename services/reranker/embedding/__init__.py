@@ -1,0 +1,1 @@
+"""From texts to vectors: token ids, the model, pooling."""

@@ -1,0 +1,1 @@
+"""How well passages answer a query: late interaction, or a cross-encoder."""

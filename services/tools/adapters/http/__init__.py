@@ -1,0 +1,1 @@
+"""HTTP servers outside: web pages, search engines, and servers that the operator lists."""

@@ -1,0 +1,1 @@
+"""Groundwork's other services, asked in the name of a tool's caller."""

@@ -1,0 +1,1 @@
+"""Tools that compute: numbers, dates and times."""

@@ -1,0 +1,1 @@
+"""Tools that ask the operator's databases and curated projects."""

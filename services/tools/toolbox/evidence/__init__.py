@@ -1,0 +1,1 @@
+"""Tools that choose passages, and that check claims by them."""

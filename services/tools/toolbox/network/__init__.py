@@ -1,0 +1,1 @@
+"""Tools that ask servers outside: web pages, HTTP, e-mail."""

@@ -1,0 +1,1 @@
+"""Tools that search, and that prepare a search."""
