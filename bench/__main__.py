@@ -14,6 +14,7 @@ from bench import (
     answering,
     clean_clone,
     failover,
+    first_page,
     following,
     ingestion,
     peer,
@@ -38,6 +39,7 @@ from evals.loading import OWN_COLLECTION
 
 PARTS = (
     "start",
+    "first-page",
     "ingestion",
     "small-documents",
     "search",
@@ -69,6 +71,7 @@ def main() -> None:
     conditions = Conditions.now(raw.description)
     measures: dict[str, Callable[[], Part]] = {
         "start": start.measure,
+        "first-page": first_page.measure,
         "ingestion": lambda: ingestion.measure(raw),
         "small-documents": lambda: small_documents.measure(raw),
         "search": lambda: searching.measure(searching.LAPTOP),

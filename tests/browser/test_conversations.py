@@ -142,6 +142,7 @@ def test_call_is_allowed_in_the_stream_by_keyboard(visit: Visit, site: Site, des
     expect(question).to_contain_text("<b>ann@example.org")
     expect(question).to_contain_text("it is not called")
     question.get_by_test_id("allow").focus()
+    picture(page, "approval-by-keyboard")
     page.keyboard.press("Enter")
     expect(question).to_have_count(0)
     expect(page.get_by_test_id("answer")).to_have_text("It was not sent.")
@@ -287,6 +288,7 @@ def test_a_question_that_goes_on_over_a_reload_keeps_its_collection_and_conversa
     page.reload()
     expect(page.get_by_test_id("asked")).to_have_text("How long?")
     expect(page.get_by_test_id("collection")).to_have_value("recipes")
+    picture(page, "after-a-reload")
     with page.expect_response(f"**/v1/runs/{RUN_ID}/cancel"):
         page.get_by_test_id("stop-button").click()
     site.soon(orchestrator.resume.set)
@@ -358,6 +360,7 @@ def test_the_page_with_a_question_fits_a_phone(visit: Visit, site: Site, desk: D
     begin(page, "Mail it", "chat")
     expect(page.get_by_test_id("turn").get_by_test_id("question")).to_be_visible()
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
+    picture(page, f"phone-{scheme}")
 
 
 @pytest.mark.parametrize("language", ["de", "ru", "he"])

@@ -7,7 +7,7 @@ from groundwork.ingest.v1 import ingest_pb2
 from playwright.sync_api import Browser, FilePayload, Page, Route, expect
 
 from tests.browser.site import Site, ask, asked, put, ready
-from tests.browsing import Visit, refusals_are_expected, upload_files, visiting
+from tests.browsing import Visit, picture, refusals_are_expected, upload_files, visiting
 from tests.service.gateway.fakes import answered_run, document
 
 pytestmark = [pytest.mark.browser]
@@ -93,6 +93,7 @@ def test_5000_documents_are_listed_filtered_and_scrolled_within_their_list(visit
     page.locator(".rows").evaluate("(each) => each.scrollTo(0, each.scrollHeight)")
     expect(rows.last).to_have_attribute("aria-posinset", "5000")
     expect(rows.last).to_be_in_viewport()
+    picture(page, "five-thousand-documents")
     page.get_by_test_id("find-document").fill("4711.md")
     expect(rows).to_have_count(1)
 

@@ -9,8 +9,8 @@ import pytest
 from groundwork.common.v1 import common_pb2
 from groundwork.orchestrator.v1 import orchestrator_pb2 as run_pb
 from playwright.sync_api import Browser, Page, expect
-from services.ingest.reading.parsers.pdf import parse_pdf
 
+from services.ingest.reading.parsers.pages.pdf import parse_pdf
 from tests.browser.site import Site, ask, put, ready
 from tests.browsing import picture, visiting
 from tests.service.gateway.fakes import answered_run

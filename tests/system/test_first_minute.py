@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, expect
 
-from tests.browsing import WAIT_MS, browser, visiting
+from tests.browsing import WAIT_MS, browser, picture, visiting
 from tests.integration.conftest import UNHURRIED
 from tests.integration.system import Groundwork, groundwork_command, running
 from tests.integration.test_cli import groundwork
@@ -54,6 +54,7 @@ def test_one_press_loads_the_samples_and_another_asks_them(browser: Browser, emp
         expect(passage).to_contain_text("skylark-s2-manual.pdf")
         expect(passage).to_contain_text("Page 2")
         expect(passage.get_by_test_id("pdf-box").first).to_be_visible(timeout=WAIT_MS)
+        picture(page, "first-cited-answer")
 
 
 def test_the_curl_that_the_start_prints_is_answered_before_there_are_documents(empty: Groundwork) -> None:

@@ -1,13 +1,16 @@
 """The console in a real browser: upload, ask, read the streamed answer, open a citation."""
 
+import asyncio
+import os
 import re
+import signal
 from collections.abc import Iterator
 
 import pytest
 from playwright.sync_api import Browser, FilePayload, Locator, Page, expect
 
 from kit.testing.openai import Reply
-from tests.browsing import WAIT_MS, Visit, browser, refusals_are_expected, upload_files, visiting
+from tests.browsing import WAIT_MS, Visit, browser, picture, refusals_are_expected, upload_files, visiting
 from tests.integration.api import Api
 from tests.integration.conftest import DATA, Model
 from tests.integration.scripting import calling
@@ -16,6 +19,11 @@ from tests.service.tools.mail_server import MailServer
 
 __all__ = ["browser"]
 pytestmark = [pytest.mark.integration, pytest.mark.browser]
+DROP = """(files) => {
+  const dataTransfer = new DataTransfer();
+  for (const [name, bytes] of Object.entries(files)) dataTransfer.items.add(new File([new Uint8Array(bytes)], name));
+  document.body.dispatchEvent(new DragEvent("drop", { dataTransfer, bubbles: true, cancelable: true }));
+}"""
 
 
 @pytest.fixture
@@ -163,3 +171,59 @@ def test_the_page_fits_a_phone(visit: Visit) -> None:
     visit.page.set_viewport_size({"width": 360, "height": 740})
     assert visit.page.evaluate("document.documentElement.scrollWidth") <= 360
     expect(visit.page.get_by_test_id("question-input")).to_be_in_viewport()
+
+
+def test_of_200_dropped_files_7_bad_ones_say_why_and_the_rest_get_in(visit: Visit, api: Api) -> None:
+    page, collection_id = visit.page, api.new_collection()
+    bad = {
+        "empty.md": (b"", "empty"),
+        "nothing.html": (b"<html><script>1</script></html>", "no text"),
+        "tool.exe": (b"MZ\x90\x00\x03" + bytes(range(256)), "not supported"),
+        "locked.pdf": ((DATA / "encrypted.pdf").read_bytes(), "protected by a password"),
+        "broken.pdf": (b"%PDF-1.4\nhalf a file", "save it again"),
+        "broken.docx": (b"PK\x03\x04half a file", "broken"),
+        "broken.png": (b"\x89PNG\r\n\x1a\nhalf a file", "broken"),
+    }
+    files = {f"buoy-{number}.txt": f"Buoy {number} lies off the harbour.".encode() for number in range(193)}
+    files |= {name: content for name, (content, _) in bad.items()}
+    page.goto(f"/documents?collection={collection_id}")
+    expect(page.get_by_test_id("file-input")).to_be_enabled(timeout=WAIT_MS)
+    page.evaluate(DROP, {name: list(content) for name, content in files.items()})
+    uploads = page.get_by_test_id("uploads")
+    expect(uploads.get_by_role("status")).to_contain_text(re.compile("files taken"), timeout=WAIT_MS)
+    refused = {
+        row.locator(".name").inner_text(): row.inner_text() for row in uploads.get_by_test_id("upload-row").all()
+    }
+    page.get_by_test_id("filter").select_option("failed")
+    rows = page.get_by_test_id("document-row")
+    expect(page.get_by_role("status").filter(has_text="193")).to_be_visible(timeout=WAIT_MS)
+    expect(rows).to_have_count(len(bad) - len(refused), timeout=WAIT_MS)
+    picture(page, "two-hundred-files")
+    told = refused | {row.locator(".name").inner_text(): row.inner_text() for row in rows.all()}
+    assert {name for name, (_, why) in bad.items() if why not in told[name]} == set(), told
+    assert set(told) == set(bad)
+    page.get_by_test_id("filter").select_option("ready")
+    expect(rows.first).to_have_attribute("aria-setsize", "193", timeout=WAIT_MS)
+    visit.complaints[:] = [each for each in visit.complaints if "the server responded with a status of 4" not in each]
+
+
+def test_a_gateway_killed_in_mid_answer_costs_no_word_and_says_none_twice(
+    browser: Browser, model_system: Groundwork, scripted: Model
+) -> None:
+    gate = asyncio.Event()
+    words = ["The ferry ", "leaves at ", "seven, ", "and comes ", "back ", "at nine."]
+    scripted.will(Reply(words, gate=gate, gate_at=3))
+    with visiting(browser, model_system.base_url) as visit:
+        visit.expected |= {"net::ERR_", "status of 503"}
+        page = visit.page
+        answer = ask(page, "When does the ferry leave?", "chat")
+        expect(answer).to_contain_text("seven,", timeout=WAIT_MS)
+        killed = [int(each["pid"]) for each in model_system.processes_of("gateway")]
+        for pid in killed:
+            os.kill(pid, signal.SIGKILL)
+        scripted.open(gate)  # what comes meanwhile is read from the log of the run
+        expect(answer).to_have_text("".join(words), timeout=WAIT_MS)
+        expect(answer).to_have_attribute("aria-busy", "false", timeout=WAIT_MS)
+        page.reload()
+        expect(answer).to_have_text("".join(words), timeout=WAIT_MS)
+        expect(page.get_by_test_id("turn")).to_have_count(1)
