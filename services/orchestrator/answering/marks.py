@@ -7,8 +7,8 @@ neither end, such as [1990-1995], is no mark.
 
 (1), （1）, [#1], ①, ¹ and <sup>1</sup> are marks only where the evidence has all their numbers and they stand where marks do:
 behind words, never at the beginning of a line. Those in brackets must stand at the end of a clause. Circled numbers must stand
-there too, or touch the word before them and not the one behind. Raised digits must stand behind a word of four letters or more, a
-stop or a quotation mark, so that m² and 10² stay. In code, between backticks, nothing is a mark.
+there too, or touch the word before them and not the one behind. Raised digits must stand behind a word, a stop or a quotation mark;
+m², 10², x² and sin² stay. In code, between backticks, nothing is a mark.
 """
 
 import re
@@ -62,7 +62,31 @@ _BEFORE_CLAUSE_MARK = re.compile(rf"[\w{re.escape(_QUOTES)}%°€$]$")
 _AFTER_CLAUSE_MARK = re.compile(r"[.,;:!?…。，；：！？、\n\[]")
 _CONTEXT = 32
 """Characters before a weak mark that are looked at."""
-_WORD_LETTERS = 4
+_WORD = re.compile(r"[^\W\d_]{2,}$")
+_RAISED_THEMSELVES = frozenset(
+    (
+        "mm",
+        "cm",
+        "dm",
+        "km",
+        "nm",
+        "µm",
+        "ft",
+        "in",
+        "yd",
+        "mi",
+        "ms",
+        "sin",
+        "cos",
+        "tan",
+        "cot",
+        "log",
+        "ln",
+        "exp",
+        "co",
+    )
+)
+"""Units and functions, of which a raised number is a power, and CO²."""
 
 
 class MarkFilter:
@@ -225,8 +249,8 @@ def _stands_in_brackets(before: str, after: str) -> bool:
 
 
 def _stands_raised(before: str, after: str) -> bool:
-    word = before[-_WORD_LETTERS:]
-    is_behind_word = len(word) == _WORD_LETTERS and word.isalpha()
+    word = _WORD.search(before)
+    is_behind_word = word is not None and word[0].lower() not in _RAISED_THEMSELVES
     is_behind_stop = bool(before) and before[-1] in _STOPS + _QUOTES and not before[-2:-1].isdigit()
     return (is_behind_word or is_behind_stop) and not after.isalnum()
 

@@ -85,6 +85,12 @@ CASES = [
     Case("raised number behind a word", ("A fact¹ and another².",), "A fact[1] and another[2]."),
     Case("raised number behind a stop", ("A fact.¹",), "A fact.[1]"),
     Case("raised numbers in a row", ("A fact.¹²",), "A fact.[1][2]"),
+    Case("raised number behind a short word", ("It is up¹. So it is<sup>2</sup>",), "It is up[1]. So it is[2]"),
+    Case(
+        "raised number behind a unit or a function stays",
+        ("5 cm², sin² x, 3 km<sup>2</sup>.",),
+        "5 cm², sin² x, 3 km<sup>2</sup>.",
+    ),
     Case("raised unit and power stay", ("5 km², 10² and x².",), "5 km², 10² and x²."),
     Case("unknown raised number stays", ("A fact⁹.",), "A fact⁹."),
     Case("code stays", ("Use `rows[7]` and `f (1)`.",), "Use `rows[7]` and `f (1)`."),
