@@ -8,7 +8,7 @@ from pathlib import Path
 
 from evals.errors import EvaluationError
 from evals.reading.cases import OTHER_ROOMS, run_cases
-from evals.reading.encodings import encoding_table
+from evals.reading.encodings import encoding_tables
 from evals.reading.golden import LEAST, golden_table, means, measured_documents, measured_pages
 from evals.reading.ocr import error_table
 from evals.reading.questions import run_questions
@@ -50,7 +50,7 @@ def _measure_reading(documents: Path) -> int:
         _print(*golden_table(list(measured_documents(documents))), "")
     else:
         _print(f"there is no folder {documents}: public documents are not measured", "")
-    _print(*encoding_table())
+    _print(*encoding_tables())
     low = [name for name, value in means(pages).items() if value < LEAST[name]]
     for name in low:
         _print(f"FAILED: {name} is below {LEAST[name]}")

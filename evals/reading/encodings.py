@@ -3,9 +3,10 @@ their texts were written in."""
 
 import importlib
 import re
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from services.ingest.reading.decoding import decode
@@ -81,27 +82,56 @@ READERS: dict[str, Callable[[bytes], str]] = {
 }
 
 
-def shares_right(reader: Callable[[bytes], str]) -> dict[str, float]:
-    """By shape, and for UTF-16: the share of texts that are read as they were written."""
-    right: Counter[str] = Counter()
-    count: Counter[str] = Counter()
-    for each in encoded_texts():
-        shape = "utf-16" if each.encoding in _WIDE else each.shape
-        count[shape] += 1
-        right[shape] += reader(each.data) == each.text
-    return {shape: right[shape] / count[shape] for shape in count}
+Results = dict[EncodedText, bool]
+"""Of each text whether it was read as it was written."""
 
 
-def encoding_table() -> list[str]:
-    """Lines of a table: a detector a row."""
+def results_of(reader: Callable[[bytes], str]) -> Results:
+    return {each: reader(each.data) == each.text for each in encoded_texts()}
+
+
+def share_right(results: Results, is_meant: Callable[[EncodedText], bool]) -> float:
+    """The share of the meant texts that are read as they were written."""
+    meant = [is_right for text, is_right in results.items() if is_meant(text)]
+    return sum(meant) / len(meant)
+
+
+def encoding_tables() -> list[str]:
+    """Lines of two tables: a detector a row by shapes of text, and a language a row by detectors."""
+    found: dict[str, Results] = {}
     lines = [f"{'detector':<20}{'sentence':>10}{'text':>8}{'table':>8}{'UTF-16':>8}"]
     for name, reader in READERS.items():
         try:
-            shares = shares_right(reader)
+            results = found[name] = results_of(reader)
         except ModuleNotFoundError as missing:
             lines.append(f"{name:<20}  not installed ({missing.name})")
             continue
-        lines.append(
-            f"{name:<20}{shares['short']:>10.0%}{shares['long']:>8.0%}{shares['table']:>8.0%}{shares['utf-16']:>8.0%}"
+        short, long, table = (
+            share_right(results, partial(_is_of_shape, shape)) for shape in ("short", "long", "table")
         )
+        lines.append(f"{name:<20}{short:>10.0%}{long:>8.0%}{table:>8.0%}{share_right(results, _is_wide):>8.0%}")
+    return [*lines, "", *_language_table(found)]
+
+
+def _language_table(found: dict[str, Results]) -> list[str]:
+    lines = [f"{'language':<10}{'encodings':<44}" + "".join(f"{name:>20}" for name in found)]
+    languages: dict[str, dict[str, None]] = defaultdict(dict)
+    for each in encoded_texts():
+        if not _is_wide(each):
+            languages[each.language][each.encoding] = None
+    for language, encodings in languages.items():
+        shares = (share_right(results, partial(_is_in_language, language)) for results in found.values())
+        lines.append(f"{language:<10}{' '.join(encodings):<44}" + "".join(f"{share:>20.0%}" for share in shares))
     return lines
+
+
+def _is_wide(text: EncodedText) -> bool:
+    return text.encoding in _WIDE
+
+
+def _is_of_shape(shape: str, text: EncodedText) -> bool:
+    return text.shape == shape and not _is_wide(text)
+
+
+def _is_in_language(language: str, text: EncodedText) -> bool:
+    return text.language == language and not _is_wide(text)

@@ -49,6 +49,7 @@ _MOST_LETTERS = 0.6
 _FAIRLY_SURE = 0.2
 _WORDS_LOOKED_AT = 2000
 _SIGNS_AT_WORDS = frozenset("\u2019\u2018\u201c\u201d\u201e\u201a«»\u2039\u203a\u2013—…¿¡·\xad\xa0§™®©ªº†•")
+_DEGREES = re.compile(r"°[CFKNESWO](?![A-Za-z\xc0-\u024f])")
 _ALPHABETS = frozenset(("LATIN", "CYRILLIC", "GREEK", "HEBREW", "ARABIC", "THAI", "ARMENIAN", "GEORGIAN"))
 _UTF16_BLOCK = 0.9
 """Of the characters of a text in UTF-16: those in the commonest script, spaces and punctuation."""
@@ -182,12 +183,14 @@ def _guess_by_statistics(sample: bytes) -> str:
 
 def _is_likely(text: str) -> bool:
     """Whether the words of a text look like words: of one alphabet, no capital behind a small letter, no sign at a letter."""
-    for word in re.findall(r"\S*[^\x00-\x7f]\S*", text)[:_WORDS_LOOKED_AT]:
+    for word in re.findall(r"\S*[^\x00-\x7f]\S*", _DEGREES.sub("", text))[:_WORDS_LOOKED_AT]:
         scripts = {script for char in word if char.isalpha() and (script := _script(char)) in _ALPHABETS}
         odd_sign = re.search(r"[^\W\d_][^\x00-\x7f\w]|[^\x00-\x7f\w][^\W\d_]|[\u02c6\u02dc]", word)
         if len(scripts) > 1 or re.search(r"[a-z\xdf-\xff][\xc0-\xde]", word):
             return False
-        if odd_sign and not _SIGNS_AT_WORDS.intersection(odd_sign[0]) and not _has_marks(odd_sign[0]):
+        if odd_sign and not (
+            _SIGNS_AT_WORDS.intersection(odd_sign[0]) or _has_marks(odd_sign[0]) or _is_of_own_script(odd_sign[0])
+        ):
             return False
     return True
 
@@ -197,6 +200,12 @@ def _has_marks(text: str) -> bool:
     return any(unicodedata.combining(char) or unicodedata.category(char) in ("Mn", "Mc") for char in text) or any(
         char >= "\u2e80" for char in text
     )
+
+
+def _is_of_own_script(text: str) -> bool:
+    """Whether a letter and a sign are of one script other than Latin: the Arabic comma stands at a word as a comma does."""
+    scripts = {_script(char) for char in text}
+    return len(scripts) == 1 and not scripts.isdisjoint(_ALPHABETS)
 
 
 @lru_cache(maxsize=4096)

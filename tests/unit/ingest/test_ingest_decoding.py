@@ -88,6 +88,25 @@ def test_wide_chinese_without_marks_or_punctuation_is_read(encoding: str) -> Non
     assert decode(text.encode(encoding)).text == text
 
 
+DEGREES = (
+    "Der Hafen liegt bei 54,3°N und 10,1°E. Im Sommer wird das Wasser höchstens 18,5°C warm, weil der Strom aus dem Norden kühles "
+    "Wasser führt. Für größere Schiffe müssen die Hafenbehörden früh gefragt werden; die Gebühren hängen von der Länge ab."
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "encoding"),
+    [
+        ("ينتهي العقد في نهاية السنة، ويدفع المستأجر الإيجار في أول كل شهر؛ هل يمكن تمديده؟", "cp1256"),
+        ("صدرت النشرة، وفيها أسعار الموانئ، والرسوم، وأوقات العمل.", "cp1256"),
+        (DEGREES, "mac_roman"),
+        ("蒸汽的温度在565°C左右，冷凝器的温度约为30°C。", "gb18030"),
+    ],
+)
+def test_signs_that_stand_at_words_do_not_speak_against_an_encoding(text: str, encoding: str) -> None:
+    assert decode(text.encode(encoding)).text == text
+
+
 def test_numbers_of_16_bits_are_no_text() -> None:
     samples = b"".join(struct.pack("<h", round(20_000 * math.sin(at / 9))) for at in range(2000))
     assert looks_binary(samples)
