@@ -143,7 +143,7 @@ def _lifetime(seconds: float) -> str:
 
 def languages_page() -> str:
     """A row per supported language: what its file has."""
-    fields = ("stop_words", "function_words", "pronouns", "negations", "small_talk", "requests")
+    fields = ("stop_words", "function_words", "pronouns", "small_talk", "requests")
     titles = [
         "language",
         "code",

@@ -25,8 +25,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """The exit code: 0, 1 when too few answers are right, 2 when it could not be measured."""
     options = _parse(arguments)
     try:
-        if options.ablate:
-            return _ablate(options)
         sets = _sets(options)
         return asyncio.run(_measure_all(sets, options))
     except (EvaluationError, CliError) as error:
@@ -41,27 +39,9 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--squad-questions", type=int, default=300, help="of each sort at most (default %(default)s)")
     parser.add_argument("--documents", type=Path, help="the folder with the real files that documents.jsonl asks about")
-    parser.add_argument(
-        "--ablate", action="store_true", help="what each rule earns on --squad and --xquad; starts no system"
-    )
-    parser.add_argument(
-        "--xquad", type=Path, action="append", default=[], help="with --ablate: a folder in BEIR's shape"
-    )
     parser.add_argument("--wrong", action="store_true", help="list the questions that were not answered rightly")
     parser.add_argument("--fail-under", type=float, default=0.0, help="least share of right answers in each set")
     return parser.parse_args(arguments)
-
-
-def _ablate(options: argparse.Namespace) -> int:
-    from evals.answering.ablation import ablation  # noqa: PLC0415 - loads an embedding model
-    from evals.answering.replay import Model  # noqa: PLC0415 - as above
-
-    if not options.squad and not options.xquad:
-        raise EvaluationError("--ablate needs questions: name a file with --squad or folders with --xquad")
-    os.environ.setdefault("GROUNDWORK_MODELS_DIR", ".models")
-    model = Model("multilingual")
-    sys.stdout.write(ablation(model, options.squad, options.xquad, options.squad_questions))
-    return 0
 
 
 def _sets(options: argparse.Namespace) -> list[QuestionSet]:

@@ -39,19 +39,9 @@ _REASON = re.compile(
     r"purpose|allow(s|ed|ing)|enabl(es|ed|ing)|prevent(s|ed|ing)?)\b",
     re.IGNORECASE,
 )
-_MANNER = re.compile(
-    r"\b(by (\w+ly )?\w+ing|by (means|way) of|through|using|uses?|used|via|with the (help|aid)|in (this|such a) way|steps?|first|"
-    r"then|method|process|must|need to|have to|click|press|run|open|set|select)\b",
-    re.IGNORECASE,
-)
-_DEFINES = re.compile(
-    r"\b(is|are|was|were|means?|refers? to|denotes?|stands? for|called|known as|defined as|describes?|consists? of|,? or)\b",
-    re.IGNORECASE,
-)
 _PLACE_BEFORE = re.compile(
     r"\b(in|at|near|from|to|of|into|across|towards?|around|outside|within|on|between|the)\s+(the\s+)?$", re.IGNORECASE
 )
-_ENUMERATES = re.compile(r",[^,]+(,| and | or |;|、)|、|\n\s*[-*•\d]")
 
 _NEGATION = re.compile(r"\b(not|never|cannot|none|neither|without|no longer)\b|n['’]t\b", re.IGNORECASE)
 _LOOSE_NEGATION = re.compile(
@@ -139,28 +129,11 @@ def _place(question: Question, text: str, found: Sequence[Token]) -> float:
     return 0.5 if names else 0.0
 
 
-def _definition(question: Question, text: str, found: Sequence[Token]) -> float:
-    """The term stands in the first words and a defining verb follows it."""
-    stems = question.stems
-    head = [token for token in found[:8] if token.stem in stems]
-    if not head:
-        return 0.0
-    verb = _DEFINES.search(text, head[-1].end, min(len(text), head[-1].end + 40))
-    return (1.0 if found[0].start == head[0].start or found.index(head[0]) <= 2 else 0.6) if verb else 0.0
-
-
-def _by(pattern: re.Pattern[str]) -> Callable[[Question, str, Sequence[Token]], float]:
-    return lambda _question, text, _found: 1.0 if pattern.search(text) else 0.0
-
-
 _CUES: dict[AnswerKind, Callable[[Question, str, Sequence[Token]], float]] = {
     AnswerKind.TIME: _time,
     AnswerKind.QUANTITY: _quantity,
     AnswerKind.DURATION: _duration,
     AnswerKind.PERSON: _person,
     AnswerKind.PLACE: _place,
-    AnswerKind.DEFINITION: _definition,
-    AnswerKind.REASON: _by(_REASON),
-    AnswerKind.MANNER: _by(_MANNER),
-    AnswerKind.LIST: _by(_ENUMERATES),
+    AnswerKind.REASON: lambda _question, text, _found: float(_REASON.search(text) is not None),
 }

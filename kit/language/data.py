@@ -12,7 +12,7 @@ from typing import Any
 
 FOLDER = Path(__file__).with_name("languages")
 ENGLISH = "en"
-WORDS = ("stop_words", "function_words", "question_words", "pronouns", "negations", "abbreviations")
+WORDS = ("stop_words", "function_words", "question_words", "pronouns")
 PHRASES = ("connectors", "small_talk", "time_questions", "polite", "requests", "sums")
 """Fields of a language file by the shape of their values."""
 
@@ -32,9 +32,6 @@ class Language:
     question_words: frozenset[str]
     pronouns: frozenset[str]
     """Words that stand for something named before."""
-    negations: frozenset[str]
-    abbreviations: frozenset[str]
-    """Words whose full stop ends no sentence."""
     refusal: str
     """What is said when search finds nothing near the question."""
     unsure: str

@@ -8,8 +8,9 @@ import enum
 import re
 from dataclasses import dataclass
 
+from kit.language.data import LANGUAGES, all_phrases
 from kit.language.question_language import language_by_words
-from kit.language.terms import STOPWORDS, Token, tokens, words
+from kit.language.terms import STOPWORDS, Token, tokens
 
 
 class AnswerKind(enum.Enum):
@@ -45,13 +46,6 @@ class Question:
     def stems(self) -> frozenset[str]:
         """Stems of the content words."""
         return frozenset(term.stem for term in self.terms)
-
-    @property
-    def type_stem(self) -> str:
-        """Stem of the word behind "which" or "what", which mostly says what is asked for: "Which ship was built in 2007?". Empty
-        where there is none."""
-        found = _TYPE_NOUN.search(self.text)
-        return next((term.stem for term in self.terms if found and term.start == found.start("noun")), "")
 
 
 # First match wins: the specific forms stand before the general ones. Verbose patterns: white space does not count.
@@ -139,29 +133,12 @@ _COMPILED_ELSEWHERE = tuple(
 question's own words may answer."""
 _COMPILED = tuple((kind, re.compile(pattern, re.VERBOSE)) for kind, pattern in _FORMS)
 _QUESTION_MARKS = ("?", "？", "؟")
-_ASKING = words(
-    "wieviel wieviele wessen wem wen welches combien quels quelles cuánto cuánta cuántos cuántas cuáles quanto quanta quanti "
-    "quante quali quantos quantas quais hoeveel wanneer welke welk kiedy gdzie dlaczego kto który która które kolik kdy kde proč "
-    "kdo který která které сколько какое какие скільки коли чому хто який яка яке які kaç nerede nasıl hangi när vilken vilket "
-    "vilka hvornår hvordan câți câte când"
-)
-"""What questions begin with in other languages, besides the stop words: an answer does not have it."""
-
-
-_TYPE_NOUN = re.compile(
-    r"\b(?:which|what|welche[rsmn]?|was für(?: eine?[rsmn]?)?|quel(?:le)?s?|qué|che|qual(?:e|i)?|quais|welke?|vilk(?:en|et|a)"
-    r"|како[йе]|какая|какие|який|яка|яке|які|który|która|które|který|která|které|hangi)\s+"
-    r"(?!(?:is|are|was|were|do|does|did|has|have|had|can|could|will|would|should)\b)(?:of the )?(?P<noun>\w+)",
-    re.IGNORECASE,
-)
 _GREETING = re.compile(
-    r"^\s*(?:hi|hello|hey|good (?:morning|afternoon|evening)|hallo|guten (?:tag|morgen|abend)|moin|servus|bonjour|bonsoir|salut"
-    r"|hola|buenos días|buenas (?:tardes|noches)|ciao|buongiorno|buonasera|olá|bom dia|boa (?:tarde|noite)|hej|cześć|dzień dobry"
-    r"|ahoj|здравствуйте|привет|добрый день|привіт|merhaba|selam|γεια(?: σας)?|مرحبا|שלום|नमस्ते|你好|您好|こんにちは|안녕하세요)"
-    r"(?: (?:there|zusammen|again))?(?:\s*[,.!;:]+\s|\s*[，。！、،]|\s-+\s)\s*(?=\w[^\s]*\s*\S)",
+    rf"^\s*(?:{'|'.join(map(re.escape, all_phrases('small_talk')))})(?: (?:there|zusammen|again))?"
+    r"(?:\s*[,.!;:]+\s|\s*[，。！、،]|\s-+\s)\s*(?=\w[^\s]*\s*\S)",
     re.IGNORECASE,
 )
-"""What somebody says before they ask: "Hi, how many …". "Hi-Fi" is a word."""
+"""Small talk before a question: "Hi, how many …". "Hi-Fi" is a word."""
 
 MAX_QUESTION_CHARS = 2_000
 """Longer questions are read up to here: a pasted document must not cost seconds."""
@@ -171,7 +148,9 @@ def read_question(text: str) -> Question:
     """Analyse `text`. Never fails: an empty or wordless question has no terms."""
     text = _GREETING.sub("", text[:MAX_QUESTION_CHARS])
     found = tokens(text)
-    content = [token for token in found if not token.is_stopword and token.surface.lower() not in _ASKING]
+    language = LANGUAGES.get(language_by_words(text.lower()))
+    asking = language.question_words if language else frozenset[str]()
+    content = [token for token in found if not token.is_stopword and token.surface.lower() not in asking]
     # "Who are they?" has no content word: then every word counts, as little as it is worth.
     content = content or found
     unique = {token.stem: token for token in reversed(content)}

@@ -7,6 +7,7 @@ one question of seven whose sources agree.
 """
 
 import itertools
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
@@ -43,6 +44,8 @@ _LONGEST_UNIT = 120
 _MOST_UNITS = 400
 """Sentences that are compared, each with each: those of the best passages come first."""
 _GAP = "…"
+_ASKS_FOR_SEVERAL = re.compile(r"\b(?:which|what)\s+(?:of the )?(?!(?:is|was|does|has)\b)\w+(?<!s)s\b", re.IGNORECASE)
+"""An English plural behind "which"."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +78,7 @@ class _Statement:
 def find_disagreements(question: str, evidence: Sequence[Source]) -> list[Disagreement]:
     """What the passages disagree about, of what is asked; the one that most sentences speak of first."""
     read = read_question(question)
-    if read.kind is AnswerKind.LIST or _asks_for_several(read):
+    if read.kind is AnswerKind.LIST or _ASKS_FOR_SEVERAL.search(read.text):
         return []
     statements = list(itertools.islice(_statements(read, evidence), _MOST_UNITS))
     most = max((len(each.content & read.stems) for each in statements), default=0)
@@ -87,12 +90,6 @@ def find_disagreements(question: str, evidence: Sequence[Source]) -> list[Disagr
     ]
     pairs = (_compare(read, left, right) for left, right in itertools.combinations(asked, 2))
     return grouped([pair for pair in pairs if pair is not None])
-
-
-def _asks_for_several(question: Question) -> bool:
-    """Whether the noun behind "which" is an English plural."""
-    noun = next((term.surface for term in question.terms if term.stem == question.type_stem), "")
-    return noun.endswith("s") and not noun.endswith("ss")
 
 
 def _statements(question: Question, evidence: Sequence[Source]) -> Iterator[_Statement]:

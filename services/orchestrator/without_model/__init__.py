@@ -1,6 +1,6 @@
 """Answering without a model: sentences of the evidence are measured, ranked, judged by fitted trees, and quoted or refused.
 
-The room is frozen: it gets no new rule. `evals/answering/ablation.py` measures what each rule earns.
+The room is frozen: it gets no rule that changes their order or overrides the trees.
 """
 
 from services.orchestrator.without_model.answering import (

@@ -7,7 +7,6 @@ import asyncio
 import math
 import re
 from collections.abc import Collection, Sequence
-from dataclasses import replace
 
 from kit.language.questions import AnswerKind, Question, read_question
 from kit.language.sentences import UnitKind
@@ -16,12 +15,10 @@ from services.orchestrator.ports import SentenceScorer
 from services.orchestrator.without_model.answerability import probability
 from services.orchestrator.without_model.features import Candidate, Scored, WeighedCandidates, gather
 from services.orchestrator.without_model.models import AnswerSentence, ExtractiveAnswer, Passage
-from services.orchestrator.without_model.rules import TWO_STEPS
 from services.orchestrator.without_model.scoring import prefilter, rank
 from services.orchestrator.without_model.selection import select
 from services.orchestrator.without_model.settings import ExtractiveSettings
 from services.orchestrator.without_model.signals import read_signals
-from services.orchestrator.without_model.two_steps import find_bridge, read_two_steps
 
 EMPTY_QUESTION = "EMPTY_QUESTION"
 NO_EVIDENCE = "NO_EVIDENCE"
@@ -42,33 +39,12 @@ async def answer(
 ) -> ExtractiveAnswer:
     """Answers `question` from `passages` alone. Raises nothing but cancellation: a failing scorer costs quality, not the answer.
 
-    The lexical part takes about 0.1 ms a sentence on the event loop; the scorer is called once a step, with a deadline.
+    The lexical part takes about 0.1 ms a sentence on the event loop; the scorer is called once, with a deadline.
     """
-    steps = read_two_steps(question) if TWO_STEPS in settings.rules else None
-    bridge = find_bridge(steps, passages) if steps else None
-    if steps and bridge:
-        second = await _in_one_step(steps.second(bridge.name), passages, scorer, settings)
-        if second.answerable:
-            return _behind(bridge.candidate, second)
-    return await _in_one_step(question, passages, scorer, settings)
-
-
-def _behind(bridge: Candidate, second: ExtractiveAnswer) -> ExtractiveAnswer:
-    """The answer of the second step behind the unit that named whom it is about."""
-    number, unit = bridge.passage.number, bridge.unit
-    if any((each.number, each.start) == (number, unit.start) for each in second.sentences):
-        return second
-    first = AnswerSentence(_shown(unit.text, unit.kind), number, unit.start, unit.end, bridge.coverage)
-    return replace(second, sentences=(first, *second.sentences))
-
-
-async def _in_one_step(
-    question: str, passages: Sequence[Passage], scorer: SentenceScorer | None, settings: ExtractiveSettings
-) -> ExtractiveAnswer:
     read = read_question(question)
     if not read.terms:
         return ExtractiveAnswer((), False, 0.0, EMPTY_QUESTION)
-    evidence = gather(read, passages, settings.rules)
+    evidence = gather(read, passages)
     candidates = prefilter(evidence, settings)
     if not candidates:
         return ExtractiveAnswer((), False, 0.0, NO_EVIDENCE)
@@ -118,7 +94,7 @@ async def score_candidates(
 def _scored_text(candidate: Candidate, stems: Collection[str]) -> str:
     """What the scorer reads: the unit with the title or lead-in that it would not be understood without."""
     unit = candidate.unit
-    context = unit.lead_in or (unit.heading if len(unit.text) < 80 else "") or candidate.antecedent
+    context = unit.lead_in or (unit.heading if len(unit.text) < 80 else "")
     text = shortened(unit.text, stems) if unit.kind is UnitKind.ROW else unit.text
     return f"{context} {text}" if context else text
 

@@ -1,11 +1,9 @@
-"""Choose the units of the answer: few, no two alike, understandable, in reading order."""
+"""Choose the units of the answer: few, no two alike, in reading order."""
 
 from collections.abc import Sequence
 
 from kit.language.questions import AnswerKind, Question
-from kit.language.sentences import UnitKind
 from services.orchestrator.without_model.features import Candidate, Scored, WeighedCandidates
-from services.orchestrator.without_model.rules import ANTECEDENTS
 from services.orchestrator.without_model.settings import ExtractiveSettings
 
 _BROAD = frozenset({AnswerKind.REASON, AnswerKind.MANNER, AnswerKind.LIST, AnswerKind.DESCRIPTION, AnswerKind.KEYWORDS})
@@ -15,7 +13,7 @@ _TOPIC = frozenset({AnswerKind.DESCRIPTION, AnswerKind.KEYWORDS})
 def select(
     question: Question, evidence: WeighedCandidates, ranked: Sequence[Scored], settings: ExtractiveSettings
 ) -> list[Scored]:
-    """1 to `max_units` of `ranked` (best first, not empty), with antecedents pulled in, in reading order."""
+    """1 to `max_units` of `ranked` (best first, not empty), in reading order."""
     limit, gap = _limits(question, settings)
     chosen = [ranked[0]]
     covered = set(ranked[0].candidate.covered)
@@ -29,8 +27,6 @@ def select(
         if not any(_says_the_same(following.candidate, other.candidate, settings) for other in chosen):
             chosen.append(following)
             covered |= following.candidate.covered
-    if ANTECEDENTS in settings.rules:
-        chosen = _with_antecedents(question, evidence, chosen, settings)
     return _reading_order(chosen)
 
 
@@ -59,31 +55,6 @@ def _says_the_same(left: Candidate, right: Candidate, settings: ExtractiveSettin
         # Three words in common are no containment: "It has three doors" is in many longer sentences.
         smaller > 3 and shared / smaller >= max(0.9, settings.duplicate_similarity)
     )
-
-
-def _with_antecedents(
-    question: Question, evidence: WeighedCandidates, chosen: Sequence[Scored], settings: ExtractiveSettings
-) -> list[Scored]:
-    """Adds the sentence that says what the pronoun at the start of another one stands for."""
-    complete = list(chosen)
-    for scored in chosen:
-        antecedent = _antecedent(question, evidence, scored.candidate)
-        if antecedent is None or len(complete) >= settings.max_units:
-            continue
-        if not any(_says_the_same(antecedent, other.candidate, settings) for other in complete):
-            complete.append(Scored(antecedent, scored.value, scored.semantic))
-    return complete
-
-
-def _antecedent(question: Question, evidence: WeighedCandidates, candidate: Candidate) -> Candidate | None:
-    if candidate.unit.kind is not UnitKind.PROSE or not candidate.antecedent:
-        return None
-    for other in evidence.candidates:
-        is_named = other.passage.number == candidate.passage.number and other.index == candidate.antecedent_index
-        if is_named and other.unit.block == candidate.unit.block and other.unit.kind is UnitKind.PROSE:
-            says_nothing_alone = candidate.stems <= question.stems
-            return other if other.covered - candidate.covered or says_nothing_alone else None
-    return None
 
 
 def _reading_order(chosen: Sequence[Scored]) -> list[Scored]:

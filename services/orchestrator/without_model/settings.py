@@ -10,8 +10,6 @@ missing fact: docs/evaluation.md says why no more).
 
 from dataclasses import dataclass
 
-from services.orchestrator.without_model.rules import RULES, Rule
-
 
 @dataclass(frozen=True)
 class RankWeights:
@@ -33,9 +31,6 @@ class RankWeights:
 @dataclass(frozen=True)
 class ExtractiveSettings:
     """Limits, weights and thresholds."""
-
-    rules: frozenset[Rule] = RULES
-    """The rules that are switched on."""
 
     max_scored_units: int = 12
     """Units sent to the scorer: at about 8 ms each it is nearly all of the answer's time. 20 units gave no better answers."""
@@ -59,7 +54,7 @@ class ExtractiveSettings:
     new_terms_bonus: float = 4.0
     """Value of covering the rest of the question: "when and where …" may need two units."""
     max_fact_units: int = 2
-    """Most units of a factoid answer, before an antecedent is pulled in."""
+    """Most units of a factoid answer."""
     max_units: int = 4
     """Most units of any answer."""
     duplicate_similarity: float = 0.8

@@ -93,9 +93,6 @@ CUES = [
     ("Who wrote it?", "It was written by Ada Lovelace.", "it was written by a poet."),
     ("Where is the plant?", "The plant is in Leipzig.", "The plant is large."),
     ("Why did it fail?", "It failed because of rain.", "It failed badly."),
-    ("How is it made?", "It is made by heating sand.", "It is made well."),
-    ("What is a qubit?", "A qubit is a unit of information.", "They lost a qubit."),
-    ("List the fruits", "apples, pears, and plums", "the fruits here"),
 ]
 
 
@@ -123,23 +120,13 @@ def test_negation_is_seen_strictly_and_loosely() -> None:
         ("Hallo zusammen, was kostet das?", "was kostet das?"),
         ("Hello", "Hello"),
         ("Hello World: what is it?", "Hello World: what is it?"),
+        ("Hallo - wann öffnet das Museum?", "wann öffnet das Museum?"),
+        ("你好，什么是光合作用？", "什么是光合作用？"),
+        ("Hi-Fi systems: what do they cost?", "Hi-Fi systems: what do they cost?"),
     ],
 )
 def test_greeting_is_no_part_of_a_question(text: str, read: str) -> None:
     assert read_question(text).text == read
-
-
-@pytest.mark.parametrize(
-    ("text", "stem"),
-    [
-        ("Which ship was built in 2007?", "ship"),
-        ("Welches Schiff fährt?", "schiff"),
-        ("What is a ship?", ""),
-        ("Is it a ship?", ""),
-    ],
-)
-def test_word_behind_which_says_what_is_asked_for(text: str, stem: str) -> None:
-    assert read_question(text).type_stem == stem
 
 
 def test_name_behind_an_inverted_question_mark_begins_a_sentence() -> None:
@@ -158,17 +145,3 @@ def test_name_behind_an_inverted_question_mark_begins_a_sentence() -> None:
 )
 def test_words_that_ask_are_no_content(question: str, content: list[str]) -> None:
     assert [term.surface for term in read_question(question).terms] == content
-
-
-@pytest.mark.parametrize(
-    ("text", "read"),
-    [
-        ("Hi, how many days?", "how many days?"),
-        ("Hallo - wann öffnet das Museum?", "wann öffnet das Museum?"),
-        ("你好，什么是光合作用？", "什么是光合作用？"),
-        ("Hi-Fi systems: what do they cost?", "Hi-Fi systems: what do they cost?"),
-        ("Hello.txt: what does it contain?", "Hello.txt: what does it contain?"),
-    ],
-)
-def test_greeting_is_no_part_of_the_question(text: str, read: str) -> None:
-    assert read_question(text).text == read
