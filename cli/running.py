@@ -55,7 +55,7 @@ def run(command: Callable[[Gateway], Coroutine[Any, Any, int]], interrupted: str
 
 
 def exit_code_of(command: Callable[[Gateway], Coroutine[Any, Any, int]], interrupted: str = "Interrupted.") -> int:
-    """Runs `command`; what ends it early is told in a line."""
+    """Runs `command`; an error that ends it early becomes one line."""
 
     async def connected() -> int:
         settings = CliSettings()

@@ -6,7 +6,7 @@ from evals.errors import EvaluationError
 from evals.models import Mode
 
 DEFAULT = "default"
-"""What a user gets who asks for nothing but the query."""
+"""What a user gets who sends nothing but the query."""
 
 _BASES: dict[str, dict[str, object]] = {
     "lexical": {"strategy": "lexical"},

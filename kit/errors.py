@@ -98,7 +98,7 @@ class InvalidArgument(GroundworkError):
 
 
 class Unauthenticated(GroundworkError):
-    """Nobody knows who asks: show a valid API key."""
+    """The caller is not known: show a valid API key."""
 
     code = Code.UNAUTHENTICATED
     reason = "UNAUTHENTICATED"

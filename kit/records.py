@@ -12,7 +12,7 @@ UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, OverflowError)
 
 
 def set_aside(store: str, key: str, error: Exception) -> None:
-    """Tells of a record that is being left out. `store` is the bucket or stream; of the error only its kind is told, since its
+    """Tells of a record that is being left out. `store` is the bucket or stream; of the error only its type is logged, since its
     text may quote the record."""
     _SET_ASIDE.labels(store=store).inc()
     _log.error("record_set_aside", store=store, key=key, error=type(error).__name__)

@@ -27,7 +27,7 @@ class JobFailed(ClusterError):
 
 @dataclass
 class Following:
-    """What was told of a job so far."""
+    """What has been reported of a job so far."""
 
     seen: set[str] = field(default_factory=set)
     """Pods whose log was shown."""

@@ -44,7 +44,7 @@ class Reloader:
             self.look()
 
     def look(self) -> None:
-        """Tells the server when something changed. One that cannot be told is told at the next look."""
+        """Signals the server when something changed; a signal that fails is sent again at the next look."""
         now = _stamps(self._files)
         if now == self._seen:
             return

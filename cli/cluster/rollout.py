@@ -1,4 +1,4 @@
-"""Waiting until a Deployment or StatefulSet is as it was told to be."""
+"""Waiting until a Deployment or StatefulSet is as its spec says."""
 
 from __future__ import annotations
 

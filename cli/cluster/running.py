@@ -18,7 +18,7 @@ from cli.running import INTERRUPTED, tell
 
 @dataclass(frozen=True)
 class Target:
-    """Which installation is meant, as the options say it; empty where they do not."""
+    """The installation that the options name; empty where they name none."""
 
     context: str = ""
     namespace: str = ""
@@ -28,7 +28,7 @@ class Target:
 def run(
     command: Callable[[Api, Release], Coroutine[Any, Any, int]], target: Target, interrupted: str = "Interrupted."
 ) -> None:
-    """Runs `command` and leaves with the exit code that it returns; what ends it early is told in a line."""
+    """Runs `command` and leaves with the exit code that it returns; an error that ends it early becomes one line."""
 
     async def found(api: Api) -> int:
         return await command(api, await find_release(api, target.namespace, target.release))

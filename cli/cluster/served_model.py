@@ -1,4 +1,4 @@
-"""How the chart's vLLM is told which model it serves, and how that is changed, in its Deployment or StatefulSet."""
+"""Where the chart's vLLM has the name of the model that it serves, and how that is changed, in its Deployment or StatefulSet."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`groundwork keys`: API keys, by which the gateway knows who asks."""
+"""`groundwork keys`: API keys, by which the gateway knows its callers."""
 
 from __future__ import annotations
 

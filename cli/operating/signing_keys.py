@@ -1,4 +1,4 @@
-"""`groundwork signing-keys`: the keys with which services prove who asks. Needs no running server."""
+"""`groundwork signing-keys`: the keys with which services prove for which caller they act. Needs no running server."""
 
 from __future__ import annotations
 

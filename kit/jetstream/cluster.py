@@ -43,7 +43,7 @@ class ServerChoice:
         self.lost_at = None
 
     def disconnected(self) -> None:
-        """What was asked over the lost connection is never answered: who waits is told now, not after the time that he would wait.
+        """What was asked over the lost connection is never answered: its callers get an error now, not after their time-out.
         The client (2.16) has no public way to say so."""
         self.lost_at = asyncio.get_running_loop().time()
         waiting = list(self._nc._resp_map.values()) if self._nc else []

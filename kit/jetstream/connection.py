@@ -98,7 +98,7 @@ class Nats:
 
     async def ensure_stream(self, config: api.StreamConfig) -> None:
         """Makes the stream, or brings an existing one to `config`; what `config` does not name stays as it is. It is kept on
-        `replicas` servers, or on as many as it was if they are more: another process may be told of more.
+        `replicas` servers, or on as many as it was if they are more: another process may know of more.
 
         Safe to call from several processes at once. Raises Unavailable, also while too few servers have joined the cluster, and
         FailedPrecondition when there is no cluster.
@@ -169,8 +169,8 @@ class Nats:
     async def persist(self, what: str, ask: Callable[[float], Awaitable[T]]) -> T:
         """What `ask` returns, called with the seconds that it may take, and called again while the store does not answer: for
         PATIENCE_S or until the deadline of the request in hand. While there is no connection nothing is asked, and the patience
-        counts from when it was lost: who comes later is told soon. `ask` must be harmless to repeat. Raises Unavailable, naming
-        `what`, and what `ask` raises."""
+        counts from when it was lost: a later caller gets the error soon. `ask` must be harmless to repeat. Raises Unavailable,
+        naming `what`, and what `ask` raises."""
         clock = asyncio.get_running_loop().time
         began = clock()
         give_up_at = began + (deadline.bounded_timeout_s(PATIENCE_S) or 0.0)

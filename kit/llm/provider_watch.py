@@ -26,7 +26,7 @@ PART = "language model"
 _INTERVAL_S = 15.0
 _TIMEOUT_S = 5.0
 _FAILED_LATELY_S = 600.0
-"""How long the failure of a run's request is told when none has succeeded since: a provider that is not asked cannot show that it
+"""How long the failure of a run's request is shown when none has succeeded since: a provider that is not asked cannot show that it
 is well again."""
 _LISTS_NO_MODELS = frozenset({"anthropic"})
 """Presets whose list of models wants other credentials than their chat API."""

@@ -24,7 +24,7 @@ from kit.llm.messages import Operation
 from kit.llm.prices import Price, PriceTable
 
 PRESET_URLS: Mapping[str, str] = {**{name: preset.base_url for name, preset in PRESETS.items()}, "": ""}
-"""The kinds of provider, and where each is unless `base_url` says otherwise. One that is not named is told by its address."""
+"""The kinds of provider, and where each is unless `base_url` says otherwise. One that is not named follows from its address."""
 
 DEFAULT = "default"
 

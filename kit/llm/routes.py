@@ -144,7 +144,7 @@ class Route:
             await self.retrying.sleep(wait_s)
 
     def restart(self, error: ModelUnavailable | ModelRejected, successor: Choice) -> Restart:
-        """What is told of a failure when another answer begins."""
+        """The note about a failure when another answer begins."""
         failed = self.choice
         return Restart(failed.provider, failed.model, error.reason, error.message, successor.provider, successor.model)
 

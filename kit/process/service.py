@@ -294,7 +294,7 @@ class Service:
                 await asyncio.gather(*checks, return_exceptions=True)  # readiness tells of what fails
 
     async def _listen(self, *, with_servicers: bool = False) -> grpc.aio.Server:
-        """Opens the port, where health is told from now on; all that there is no servicer for yet is refused until `serve`."""
+        """Opens the port, which answers health from now on; all that there is no servicer for yet is refused until `serve`."""
         async with self._binding:
             is_new = self._server is None
             server = self._server = self._server or self._bind()

@@ -1,4 +1,4 @@
-"""What every service is told from outside. Each service subclasses ServiceSettings once, in its settings.py: the only place
+"""The settings that every service has. Each service subclasses ServiceSettings once, in its settings.py: the only place
 that reads the environment."""
 
 import ssl

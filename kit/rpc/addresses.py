@@ -26,7 +26,7 @@ def addresses(text: str) -> list[str]:
 
 
 def target(text: str) -> str:
-    """What gRPC is told to connect to. It resolves one name, or takes several IP addresses of one family.
+    """The target for gRPC. It resolves one name, or takes several IP addresses of one family.
 
     Raises InvalidArgument for several that are not such.
     """

@@ -1,5 +1,5 @@
 """TLS between services over gRPC, with certificates on both sides: who has none of the installation's own authority neither serves
-nor calls. And what operators are told of a certificate."""
+nor calls. And what operators learn of a certificate."""
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
@@ -15,8 +15,8 @@ _EXPIRES = Gauge(
     "When the certificate of this process for TLS between services expires; 0 without TLS.",
 )
 _TOLD_AT = 0.1
-"""What is left of a certificate's lifetime when it is told of. It is renewed when a third is left (the default of cert-manager), so
-this little means that renewing fails."""
+"""What is left of a certificate's lifetime when it is reported. It is renewed when a third is left (the default of cert-manager),
+so this little means that renewing fails."""
 
 
 def channel_credentials(known: Certificates) -> grpc.ChannelCredentials:

@@ -91,8 +91,8 @@ _call: ContextVar[_Call | None] = ContextVar("call", default=None)
 
 
 class _InHand:
-    """The calls that a server has in hand. One that the server cuts off is told so: what ends without a word from us was never
-    begun, and its caller makes it again elsewhere (kit.rpc.attempts)."""
+    """The calls that a server has in hand. One that the server cuts off gets a status that says so: what ends without a word from
+    us was never begun, and its caller makes it again elsewhere (kit.rpc.attempts)."""
 
     def __init__(self) -> None:
         self._calls: set[_Call] = set()

@@ -52,7 +52,7 @@ class Source:
 
 @dataclass(frozen=True)
 class ForgetRequest:
-    """All text from `source` is to be erased; the tenant is the principal's who asks."""
+    """All text from `source` is to be erased; the tenant is the caller's."""
 
     source: Source
     requested_at: datetime

@@ -63,7 +63,7 @@ def problem(error: GroundworkError, extra: Json | None = None) -> Json:
 
 
 def detail(error: GroundworkError) -> str:
-    """What a client is told: the error's own words, or ours where gRPC spoke."""
+    """The message for a client: the error's own words, or ours where gRPC spoke."""
     return _WHAT_GRPC_MEANS.get(error.reason, error.message)
 
 

@@ -110,7 +110,7 @@ def _add_table(document: Any, title: str, columns: Sequence[str], rows: Sequence
 
 
 def _rows(answer: Json) -> Iterator[tuple[str, Sequence[Sequence[str]]]]:
-    """By title, the rows of the tables behind the text. Of quotes no claims are told: they are their sources' own words."""
+    """By title, the rows of the tables behind the text. Quotes have no claims: they are their sources' own words."""
     yield "Covered", _covered(answer)
     verification = answer.get("verification") or {}
     if answer.get("method") != "extractive":

@@ -1,4 +1,4 @@
-"""What the gateway is told from outside: the only reader of its environment."""
+"""The gateway's settings: the only reader of its environment."""
 
 import re
 from pathlib import Path
@@ -96,7 +96,7 @@ class GatewaySettings(MessageStoreSettings, LocalUserSettings, SigningServiceSet
     revoked meanwhile. A new leader is elected in less."""
 
     wrong_api_keys_per_minute: int = Field(default=20, ge=1)
-    """With `api_keys`: how many wrong keys one address may show in a minute before it is told to wait (429). A right one is let in
+    """With `api_keys`: how many wrong keys one address may show in a minute before it must wait (429). A right one is let in
     all the same."""
 
     api_keys_per_tenant: int = Field(default=1000, ge=1)
@@ -166,7 +166,7 @@ class GatewaySettings(MessageStoreSettings, LocalUserSettings, SigningServiceSet
     """Longest one gRPC stream behind an event stream lives, in seconds; then it is opened again, unseen by the client."""
 
     reattach_for_s: float = Field(default=30.0, gt=0)
-    """How long a broken stream is tried again before the client is told, in seconds: an orchestrator restarts in less."""
+    """How long a broken stream is tried again before the client gets an error, in seconds: an orchestrator restarts in less."""
 
     ping_interval_s: float = Field(default=15.0, gt=0)
     """Seconds of silence after which an event stream carries a comment, so that proxies keep it open."""

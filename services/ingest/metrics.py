@@ -26,7 +26,7 @@ class Metrics:
         )
         self.dead_letters = Gauge(
             "groundwork_ingest_dead_letters",
-            "Jobs that were given up and wait for a person; told by the leading worker, 0 elsewhere: use max.",
+            "Jobs that were given up and wait for a person; reported by the leading worker, 0 elsewhere: use max.",
             registry=registry,
         )
         self.unreadable_records = Gauge(

@@ -1,4 +1,4 @@
-"""What the ingest processes are told from outside. Names and reasons are on each field."""
+"""The settings of the ingest processes. Names and reasons are on each field."""
 
 from pathlib import Path
 from typing import Annotated, Literal

@@ -61,7 +61,7 @@ class Agent:
     """What it is for, in one sentence. With `agent: auto` its words decide which agent answers a message."""
 
     prompt: str = ""
-    """What its model is told besides the rules that hold for every answer."""
+    """What its prompt has besides the rules that hold for every answer."""
 
     searching: Searching = field(default_factory=Searching)
 

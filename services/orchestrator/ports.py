@@ -260,8 +260,8 @@ class Tools(Protocol):
         answers: Sequence[ToolAnswer] = (),
     ) -> Call:
         """A call that may read these collections, all of the tenant's when there are none; ready to be made by `Run.effect`.
-        `progress` is told in short sentences what the tool is doing, at most twenty for a call. `answers` are to what it has asked
-        before."""
+        `progress` gets short sentences that say what the tool is doing, at most twenty for a call. `answers` are to what it has
+        asked before."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""What the orchestrator is told from outside."""
+"""The orchestrator's settings."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -52,7 +52,7 @@ class OrchestratorSettings(MessageStoreSettings, SigningServiceSettings):
     """Model name at that endpoint."""
 
     llm_preset: str = ""
-    """Kind of provider: openai, anthropic, gemini, grok, ollama, vllm, llama.cpp or openai-compatible. Empty: told by the address,
+    """Kind of provider: openai, anthropic, gemini, grok, ollama, vllm, llama.cpp or openai-compatible. Empty: the address decides,
     or by what the server says of itself."""
 
     llm_context_tokens: int = Field(default=0, ge=0)
@@ -159,8 +159,8 @@ class OrchestratorSettings(MessageStoreSettings, SigningServiceSettings):
     told so: each round with tools asks the model again. 0 means no limit."""
 
     research_enabled: bool = True
-    """Whether `POST /v1/agent` researches. Off: its questions get one search and one answer, as those of `/v1/qa`, and are told
-    so. At run time `groundwork agents disable research` does the same on all replicas."""
+    """Whether `POST /v1/agent` researches. Off: its questions get one search and one answer, as those of `/v1/qa`, with a note that
+    says so. At run time `groundwork agents disable research` does the same on all replicas."""
 
     research_failure_rate: float = Field(default=0.5, gt=0, le=1)
     """Share of the last 20 research runs of a replica that may break before it answers by one search for half a minute; then one
@@ -217,7 +217,7 @@ class OrchestratorSettings(MessageStoreSettings, SigningServiceSettings):
     restart of the memory service is shorter."""
 
     memory: Literal["auto", "agentic", "always", "off"] = "auto"
-    """How chats use what is remembered of their users, unless the request says otherwise. `auto`: the model is told the summary
+    """How chats use what is remembered of their users, unless the request says otherwise. `auto`: the model gets the summary
     and, for messages of more than ten characters, the three facts that fit best. `always`: for every message. `agentic`:
     nothing; the model may search with the tool `memory_search`. `off`: nothing is used, and nothing is learnt."""
 

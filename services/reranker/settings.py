@@ -1,4 +1,4 @@
-"""What the model server is told from outside."""
+"""The model server's settings."""
 
 from collections.abc import Sequence
 from pathlib import Path

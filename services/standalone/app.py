@@ -179,7 +179,7 @@ async def _run_once(
 
     async def stage_stopping(stage: int) -> None:
         if stage > topology.GATEWAY_STOP_STAGE and not supervisor.lost_port:
-            door.close()  # no gateway is left: who waits in its queue is told so at once
+            door.close()  # no gateway is left: clients in its queue get an error at once
         if stage == topology.NATS_STOP_STAGE:
             await guard.end()
 

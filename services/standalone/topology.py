@@ -1,4 +1,4 @@
-"""Which processes make up the system on one machine, and what each is told."""
+"""The processes of the system on one machine, and the settings of each."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ GRPC_SERVICES = (
     GrpcService("ingest-worker", "services.ingest", ("worker",), "GROUNDWORK_INGEST_WORKER_ADDRESS", 3),
     GrpcService("orchestrator", "services.orchestrator", (), "GROUNDWORK_ORCHESTRATOR_ADDRESS", 2),
 )
-"""Stopped from the edge inwards: who asks goes before who answers, so that nobody's last question goes unanswered."""
+"""Stopped from the edge inwards, callers before the services that they call, so that no call goes unanswered."""
 GATEWAY_STOP_STAGE = 1
 LOCAL_LLM_STOP_STAGE = 5
 NATS_STOP_STAGE = 6

@@ -137,7 +137,7 @@ class ToolOutput:
     """What a tool may return instead of plain JSON."""
 
     content: Any
-    """What the model is told: JSON."""
+    """What the model reads: JSON."""
     summary: str = ""
     """What the person is shown: a sentence."""
     passages: tuple[Passage, ...] = ()

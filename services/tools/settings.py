@@ -126,8 +126,8 @@ class ToolsSettings(MessageStoreSettings, LocalUserSettings, KeyedServiceSetting
     """Collection in which rag_index keeps texts when the model names no other; made when the first text is kept. Everybody has one
     of their own: that of other users than the local one has a mark of its user in its id (`notes-1a2b3c4d`)."""
     tools_kb_collection: Identifier = "knowledge-base"
-    """Collection that query_local_kb searches: the curated documents that a tenant's agents rely on. A tenant without one is told
-    so."""
+    """Collection that query_local_kb searches: the curated documents that a tenant's agents rely on. A tenant without one gets an
+    error that says so."""
     tools_records_file: Path | None = None
     """Curated records of projects that portfolio, search_projects and get_project_details answer from: a JSON array, or one JSON
     object on each line, with id, name, summary, description, technologies, links, year, role and details. Read at start, the same

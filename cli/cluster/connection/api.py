@@ -222,7 +222,7 @@ async def _load(configuration: Configuration, context: str) -> str:
 
 
 def _namespace_of_pod() -> str:
-    """Where this process runs, unless it is told of a kubeconfig or runs in no pod."""
+    """Where this process runs, unless a kubeconfig is named or it runs in no pod."""
     if os.environ.get("KUBECONFIG") or not (_SERVICE_ACCOUNT / "token").is_file():
         return ""
     return (_SERVICE_ACCOUNT / "namespace").read_text("ascii").strip()

@@ -14,7 +14,7 @@ from cli.errors import CliError, UsageError
 
 
 class Forbidden(UsageError):
-    """Who asks has no right to that."""
+    """The caller has no right to that."""
 
 
 class NotFound(UsageError):

@@ -40,7 +40,8 @@ def namespaced(namespace: str, api_and_kind: str) -> str:
 
 
 async def find_release(api: Api, namespace: str = "", release: str = "") -> Release:
-    """The installation that is meant. Without a namespace the one of the context, and if that has none, all are looked through.
+    """The installation that the options name. Without a namespace the one of the context, and if that has none, all are looked
+    through.
 
     Raises UsageError where there is none, and where there are several.
     """

@@ -34,7 +34,7 @@ export interface paths {
         /**
          * Readyz
          * @description Whether every service is serving, and the state of each. Where API keys are asked for, what is wrong with one and with the
-         *     stored data is told to operators only.
+         *     stored data is shown to operators only.
          */
         get: operations["readyz_readyz_get"];
         put?: never;
@@ -98,7 +98,7 @@ export interface paths {
         /**
          * Switch Agent
          * @description Switches the agent `research` off or on, on all replicas and after a restart. While it is off, questions to `/v1/agent` get
-         *     one search and one answer, and are told so. Runs that go on end as they began. Harmless when repeated.
+         *     one search and one answer, with a note that says so. Runs that go on end as they began. Harmless when repeated.
          */
         put: operations["switch_agent_v1_agents__name__put"];
         post?: never;
@@ -2618,7 +2618,7 @@ export interface components {
             model: string;
             /**
              * Preset
-             * @description Kind of provider; null means that it is told by the address.
+             * @description Kind of provider; null means that the address decides.
              */
             preset?: ("openai" | "anthropic" | "gemini" | "grok" | "ollama" | "vllm" | "llama.cpp" | "openai-compatible") | null;
         };
@@ -2914,7 +2914,7 @@ export interface components {
             guard?: ("flag" | "block") | null;
             /**
              * Memory
-             * @description How what is remembered of you is used: `auto` (the model is told a summary and, for messages of more than ten characters, the facts that fit best), `always` (for every message), `agentic` (a tool may search it), or `off` (nothing is used or learnt). Null means the service's setting.
+             * @description How what is remembered of you is used: `auto` (the model gets a summary and, for messages of more than ten characters, the facts that fit best), `always` (for every message), `agentic` (a tool may search it), or `off` (nothing is used or learnt). Null means the service's setting.
              */
             memory?: ("auto" | "agentic" | "always" | "off") | null;
             /**
@@ -2985,7 +2985,7 @@ export interface components {
         Citation: {
             /**
              * Bounding Boxes
-             * @description The lines of the cited words on their pages; all lines of the passage where the whole passage is meant.
+             * @description The lines of the cited words on their pages; all lines of the passage when the quote is the whole passage.
              */
             bounding_boxes: components["schemas"]["BoundingBox"][];
             /**
@@ -3022,7 +3022,7 @@ export interface components {
             page: number | null;
             /**
              * Quote End
-             * @description One past the last; equal to quote_start when the whole passage is meant.
+             * @description One past the last; equal to quote_start when the quote is the whole passage.
              */
             quote_end: number;
             /**
@@ -4312,7 +4312,7 @@ export interface components {
             model?: components["schemas"]["BroughtModel"] | null;
             /**
              * Schema
-             * @description JSON Schema of an object, or of a list of objects: its simple properties are the fields, at most 40. `type` is string, number, integer or boolean; `description` says what is meant. At most 8000 characters.
+             * @description JSON Schema of an object, or of a list of objects: its simple properties are the fields, at most 40. `type` is string, number, integer or boolean; `description` explains the field. At most 8000 characters.
              */
             schema: {
                 [key: string]: unknown;
@@ -4652,7 +4652,7 @@ export interface components {
             given: string;
             /**
              * Graded By
-             * @description How that was told: `option`, `words`, `spelling`, `number`, `model`, or `nothing` of an empty answer.
+             * @description How the grade was decided: `option`, `words`, `spelling`, `number`, `model`, or `nothing` of an empty answer.
              */
             graded_by: string;
             /**
@@ -5371,7 +5371,7 @@ export interface components {
             name: string;
             /**
              * Preset
-             * @description Kind of provider; empty when it is told by the address.
+             * @description Kind of provider; empty when the address decides.
              */
             preset: string;
             /**
@@ -7180,7 +7180,7 @@ export interface components {
             place: string;
             /**
              * Rule
-             * @description By what it was told.
+             * @description The rule that found it.
              */
             rule: string;
             /**
@@ -8273,7 +8273,7 @@ export interface components {
             guard?: ("flag" | "block") | null;
             /**
              * Memory
-             * @description How what is remembered of you is used: `auto` (the model is told a summary and, for messages of more than ten characters, the facts that fit best), `always` (for every message), `agentic` (a tool may search it), or `off` (nothing is used or learnt). Null means the service's setting.
+             * @description How what is remembered of you is used: `auto` (the model gets a summary and, for messages of more than ten characters, the facts that fit best), `always` (for every message), `agentic` (a tool may search it), or `off` (nothing is used or learnt). Null means the service's setting.
              */
             memory?: ("auto" | "agentic" | "always" | "off") | null;
             /**

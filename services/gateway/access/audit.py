@@ -25,7 +25,7 @@ _REFUSALS_A_MINUTE = 20
 _ALL_REFUSALS_A_MINUTE = 600
 """Logged in all: who has many addresses must not fill the disk."""
 _AREA = re.compile(r"/(?:v1|ws)/[a-z-]{1,20}(?=/|\Z)")
-"""The part of a path that is told of a request without a caller: the rest may be anything, a key pasted by mistake among it."""
+"""The part of a path that is logged of a request without a caller: the rest may be anything, a key pasted by mistake among it."""
 
 
 class AuditLog:

@@ -294,7 +294,7 @@ _SHOW_ONE = (
 
 
 def _session_in(headers: Headers) -> str:
-    """The secret of a login's cookie; empty where a key or token is shown, which says more plainly who asks."""
+    """The secret of a login's cookie; empty where a key or token is shown, which identifies the caller more plainly."""
     if "authorization" in headers or "x-api-key" in headers or _in_subprotocols(headers):
         return ""
     return cookie_parser(headers.get("cookie", "")).get(SESSION_COOKIE, "")

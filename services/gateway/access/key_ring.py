@@ -22,9 +22,9 @@ _log = structlog.get_logger()
 _RETRY_S = 1.0
 _PROVE_EVERY_S = 5.0
 _RESYNC_S = 600.0
-"""All keys are read anew so often: a removal that the watch was not told of is seen at last."""
+"""All keys are read anew so often, so that a removal that the watch missed is seen."""
 _RECHECK_S = 5.0
-"""How often who waits for the end of a key looks at the clock again: it may have been set."""
+"""How often the clock is read again while a key's end is awaited: it may have been set."""
 
 
 class ApiKeysUnknown(Unavailable):

@@ -172,7 +172,7 @@ class RunTools:
     async def _follow(
         self, context: Context[Any, Any], path: str, body: Json, *, background: bool = False
     ) -> ToolAnswer:
-        """The answer of a new run, whose steps and words are told as progress."""
+        """The answer of a new run, whose steps and words are reported as progress."""
         client = request_of(context)
         key = (client.headers.get(_SESSION_HEADER, ""), str(context.request_id))
         fold = RunFold()
@@ -267,7 +267,7 @@ def progress_notification(run_id: str, seq: int, progress_token: str | int, mess
 
 
 def progress_message(event: RunUpdate) -> str:
-    """What a person is told of an event: a step in a sentence, or words of the answer. Empty for other events."""
+    """An event in words for a person: a step in a sentence, or words of the answer. Empty for other events."""
     data = event.data
     match event.kind:
         case "token" | "thinking":

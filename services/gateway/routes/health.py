@@ -64,7 +64,7 @@ async def livez() -> Alive:
 @router.get("/readyz", responses={503: {"model": Readiness, "description": "Not every service is serving."}})
 async def readyz(services: Services, request: Request, response: Response) -> Readiness:
     """Whether every service is serving, and the state of each. Where API keys are asked for, what is wrong with one and with the
-    stored data is told to operators only."""
+    stored data is shown to operators only."""
     details = await _tells_details(request)
     states: dict[str, Health] = {}
 
@@ -100,8 +100,8 @@ def _own(services: Backends, request: Request) -> ServiceHealth:
 
 
 async def _tells_details(request: Request) -> bool:
-    """Whether the caller may know more than the state of each service. Who shows no good key is told that much, and is not refused:
-    probes have none."""
+    """Whether the caller may know more than the state of each service. A caller without a good key gets that much, and is not
+    refused: probes have none."""
     door: Door = request.app.state.door
     keys: Keys | None = request.app.state.api_keys
     if keys is not None and keys.ring.trouble:  # the door would wait for the keys, and health is told at once

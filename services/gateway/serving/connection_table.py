@@ -160,7 +160,7 @@ class ConnectionTable:
 
 
 def overcrowded() -> GroundworkError:
-    """What is told when all places are taken."""
+    """The refusal when all places are taken."""
     return TooManyConnections(
         "this gateway has as many connections as it takes; close some, or wait a moment and try again. The operator may raise "
         "GROUNDWORK_MAX_CONNECTIONS, and the limit of open files (ulimit -n) with it"

@@ -4,7 +4,7 @@ idle keep-alive connections only. How many connections there may be stands in ta
     waiting ──head complete──► busy ──answer out──► waiting        (a keep-alive connection between two requests)
 
 A connection that waits (it has sent no whole request head) may be closed at any time to make room. One that is busy is never cut
-off for another: then the newcomer is told so, and asking for health still works.
+off for another: then the new connection gets a refusal, and asking for health still works.
 
 A gateway that stops drops no request. Its answers say `Connection: close`, so that clients ask elsewhere next; a connection is
 closed only after such an answer, or when it has been silent for a while. A request may come just when a silent connection is
@@ -236,7 +236,7 @@ def _closing(message: Message) -> Message:
 
 
 class _Overcrowded:
-    """The application for a connection beyond a limit: health is told, everything else is refused, and the connection ends."""
+    """The application for a connection beyond a limit: it answers health, refuses everything else, and the connection ends."""
 
     def __init__(self, app: ASGIApp, refusal: GroundworkError) -> None:
         self._app = app

@@ -1,7 +1,7 @@
 """The documents that a subject may read as they change, watched once by this gateway for all who listen here in that subject's
 name. A watch of their own for each listener made ingest decode and send every change once a listener, and uploads wait behind it.
 
-A feed knows the present state of all documents, so a new listener is told them from here. A listener that falls too far behind is
+A feed knows the present state of all documents, so a new listener gets them from here. A listener that falls too far behind is
 not waited for: it gets the present states anew, as after a broken watch.
 """
 
@@ -57,7 +57,7 @@ Watch = Callable[[], AsyncGenerator[DocumentState | None, None]]
 other documents may be read than before. Raises GroundworkError when it breaks."""
 
 DocumentFilter = Callable[[DocumentState], bool]
-"""Whether a listener is to be told of a document."""
+"""Whether a listener gets the state of a document."""
 
 
 class Listener:
@@ -145,7 +145,7 @@ class DocumentFeed:
         return not self._listeners
 
     async def run(self) -> None:
-        """Watches until cancelled, or until the watch is refused or stays broken: then all listeners are told so."""
+        """Watches until cancelled, or until the watch is refused or stays broken: then all listeners get the error."""
         loop = asyncio.get_running_loop()
         broken_at: float | None = None
         try:
@@ -154,7 +154,7 @@ class DocumentFeed:
                     async with aclosing(self._watch()) as changes:
                         async for _ in self._taken_in(changes):
                             broken_at = None
-                    # Other documents may be read than before: until they are known, nobody new is told of the old ones.
+                    # Other documents may be read than before: until they are known, no new listener gets the old ones.
                     self._is_current = False
                 except GroundworkError as error:
                     broken_at = loop.time() if broken_at is None else broken_at

@@ -96,7 +96,7 @@ class Pieces:
         self._evidence |= {each["number"]: {name: each[name] for name in _CITED} for each in passages if each["number"]}
 
     def _finished_sentences(self, *, is_whole: bool) -> Iterator[Speakable]:
-        """Sentences that nobody has been told of. The last of an answer that is still written may go on."""
+        """Sentences that have not been passed on yet. The last of an answer that is still written may go on."""
         text = self.run.text
         if is_whole:
             self._compare(text)

@@ -19,7 +19,7 @@ _WAITING = 32
 
 
 class SoundListener(Protocol):
-    """Is told what is said. Each call waits until the client takes it."""
+    """Receives what is said. Each call waits until the client takes it."""
 
     async def sound_begins(self, run_id: str, piece: Speakable) -> None: ...
     async def sound(self, pcm: bytes) -> None: ...

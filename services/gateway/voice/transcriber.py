@@ -106,7 +106,7 @@ class Transcriber:
                 await self._refused(error)
 
     def _queue(self, sound: bytes, file_name: str) -> None:
-        """Raises SoundNotTaken, and WebSocketDisconnect where the client could not be told of an earlier one."""
+        """Raises SoundNotTaken, and WebSocketDisconnect where an earlier error could not be sent to the client."""
         if self._working is None:
             self._working = asyncio.create_task(self._work())
         elif self._working.done():

@@ -24,7 +24,7 @@ _log = structlog.get_logger()
 
 
 class TurnListener(Protocol):
-    """Is told what happens in a turn. Each call waits until the client takes what it is sent."""
+    """Receives what happens in a turn. Each call waits until the client takes what it is sent."""
 
     async def said(self, piece: Speakable, run_id: str, seq: int) -> None:
         """A piece is to be said; it comes before the event `seq` that made it."""
@@ -33,13 +33,13 @@ class TurnListener(Protocol):
         """The next event of the run."""
 
     async def ended(self, ending: Json) -> None:
-        """All of the run was told."""
+        """All of the run has been spoken."""
 
     async def failed(self, data: Json) -> None:
         """The run could not begin, or its stream is lost."""
 
     async def interrupted(self, run_id: str, reason: str) -> None:
-        """Nothing more of the turn is told."""
+        """Nothing more of the turn follows."""
 
 
 @dataclass(frozen=True)

@@ -197,7 +197,7 @@ async def _until(end: "asyncio.Task[None]", items: AsyncGenerator[ItemT, None]) 
 
 
 def _gone(document: Document) -> Document:
-    """A document as it is told to who may not read it any more: its id, its collection, and that it is gone."""
+    """A document for a reader who may not read it any more: its id, its collection, and that it is gone."""
     return Document(
         document.tenant_id,
         document.document_id,

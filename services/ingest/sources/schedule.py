@@ -52,7 +52,7 @@ class SourceSchedule:
         self._watching: dict[_Place, asyncio.Task[None]] = {}
         self._removing: set[_Place] = set()
         self._touched: set[_Place] = set()
-        """Sources that told of a change since their last sync began."""
+        """Sources that reported a change since their last sync began."""
         self._something = asyncio.Event()
 
     async def run(self) -> None:

@@ -20,7 +20,7 @@ from services.ingest.work.models import JobCounts, RequeueOutcome
 _log = structlog.get_logger()
 
 REQUEUED_LIFE = timedelta(days=1)
-"""How long a letter that was queued again is remembered, so that who asks twice is told so."""
+"""How long a letter that was queued again is remembered, so that a second request gets the same answer."""
 
 _AT_ONCE = 500
 """Letters a bulk call queues again: a call ends in seconds, whatever has piled up."""

@@ -47,8 +47,8 @@ class BatchEmbedder:
     async def embed(
         self, document: Document, chunks: Sequence[Chunk], model: str, on_tokens: Callable[[int], None]
     ) -> EmbeddedChunks:
-        """Vectors of the chunks, which are the document's. `on_tokens` is told how many more tokens are done. Raises ModelChanged
-        when the server answers with another model than `model`."""
+        """Vectors of the chunks, which are the document's. `on_tokens` gets the number of further tokens that are done. Raises
+        ModelChanged when the server answers with another model than `model`."""
         batches = plan_batches([chunk.token_count for chunk in chunks], self._batch_tokens, self._batch_texts)
         rows: list[Vectors | None] = [None] * len(chunks)
         waiting = iter(batches)

@@ -153,7 +153,7 @@ def is_fault(error: Exception) -> bool:
 
 
 def failure_of(error: Exception) -> Failure:
-    """An error as people see it. What is not ours may hold anything, so only its kind is told."""
+    """An error as people see it. A foreign error may hold anything, so only its type is shown."""
     if isinstance(error, GroundworkError):
         return Failure(error.reason, error.message)
     return Failure(

@@ -93,7 +93,7 @@ class Learner:
         return len(known) >= FACTS_MAX
 
     def _learnt(self, profile: Profile, facts: Sequence[Fact], turn: Turn) -> Learnt:
-        """As it is now: also for who asks again."""
+        """As it is now, also when asked again."""
         now = self._now()
         added = [fact for fact in facts if fact.run_id == turn.run_id]
         mine = {fact.fact_id for fact in added}

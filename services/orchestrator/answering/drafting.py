@@ -109,7 +109,7 @@ class Question:
     """The question with the subject that it takes from the conversation; empty where it takes none."""
 
     meter: Meter = field(default_factory=Meter, compare=False)
-    """What the model has cost so far, for who asks the drafter outside of a run, which has its own (steps.usage.Metered)."""
+    """What the model has cost so far, for callers of the drafter outside of a run, which has its own (steps.usage.Metered)."""
 
     check: AnswerCheck = field(default_factory=AnswerCheck, compare=False)
     """How what a model writes is checked."""

@@ -39,7 +39,7 @@ async def _not_heeded(_: object) -> None:
 
 @dataclass(frozen=True)
 class Listener:
-    """Is told what goes on besides the answer."""
+    """Receives what goes on besides the answer."""
 
     thought: Callable[[str], Awaitable[None]] = _not_heeded
     """A piece of what the model thinks."""

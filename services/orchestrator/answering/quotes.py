@@ -24,7 +24,7 @@ NO_SPANS: Mapping[tuple[int, str], tuple[int, int]] = {}
 
 @dataclass(frozen=True)
 class Quote:
-    """Characters of a passage; none where the whole passage is meant."""
+    """Characters of a passage; none for the whole passage."""
 
     source: int
     """Number of the passage in the evidence set."""
@@ -106,7 +106,8 @@ def around_quote(whole: Citation, room: int) -> Citation:
 
 
 def _boxes_of(source: Evidence, quote: Quote) -> tuple[BoundingBox, ...]:
-    """The lines of the quote; all of the passage where it is meant as a whole, or where it is not known which line is where."""
+    """The lines of the quote; all of the passage where the quote is the whole passage, or where it is not known which line is
+    where."""
     boxes = tuple(source.bounding_boxes)
     if quote.start >= quote.end:
         return boxes

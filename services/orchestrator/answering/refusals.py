@@ -9,7 +9,7 @@ from services.orchestrator.log.events import Degradation, SupportStatus
 from services.orchestrator.without_model.wording import REFUSALS
 
 REFUSAL = "The documents do not say."
-"""In English: what a model is told to say."""
+"""The refusal in English, which prompts order a model to write."""
 SEARCH_DOWN = (
     "Search is not available at the moment, so this question cannot be answered. Please ask again in a minute."
 )

@@ -48,7 +48,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True)
 class Finding:
-    """A part of a text that gives orders; `rule` says how it was told."""
+    """A part of a text that gives orders; `rule` names the rule that found it."""
 
     kind: Kind
     rule: str

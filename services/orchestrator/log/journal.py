@@ -219,7 +219,7 @@ class Journal:
         return True
 
     async def go_on_live(self, error: Unavailable) -> None:
-        """From now on nothing is written to the log any more; who follows live is told."""
+        """Ends writing: nothing goes into the log any more, and live followers learn it."""
         async with self._writing:
             self._go_on_live(error)
 

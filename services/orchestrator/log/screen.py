@@ -16,7 +16,7 @@ class Screen:
     """Writes token events so that the shown text becomes the wanted one."""
 
     def __init__(self, journal: Journal, heard: Callable[[str], None] = lambda _: None, before: str = "") -> None:
-        """`heard` is told what the answer reads so far; `before` stands above it and stays."""
+        """`heard` gets the answer so far; `before` stands above it and stays."""
         self._journal = journal
         self._before = before
         self._heard = heard

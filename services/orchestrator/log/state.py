@@ -56,9 +56,9 @@ class Progress:
 
     seq: int = 0
     mode: RunMode | None = None
-    """How the run is served, as the client was told; None before it has begun."""
+    """How the run is served, as the log says; None before it has begun."""
     budgets: Budgets = Budgets()
-    """In force, as the client was told."""
+    """The budgets in force, as the log says."""
     shown: str = ""
     """Text of the answer that has been shown."""
     answer: Answer | None = None
@@ -78,7 +78,7 @@ class Progress:
     asked_at: dict[str, datetime] = field(default_factory=dict)
     """By step: when its question was asked."""
     parked: RunParked | None = None
-    """What the run waits for, as the client was told; None while it goes on."""
+    """What the run waits for, as the log says; None while it goes on."""
     has_unread_decision: bool = False
     """Somebody has decided since a worker last began."""
     spent: dict[str, StepUsage] = field(default_factory=dict)

@@ -30,7 +30,8 @@ async def write_draft(
     *,
     before: str = "",
 ) -> Draft:
-    """Streams the answer of the agent to the question. A run that may not use a model any more is answered without, and told so."""
+    """Streams the answer of the agent to the question. A run that may not use a model any more is answered without one, and an
+    event says so."""
     affordable = await _affordable(run, drafter)
     asked = Question(
         question,

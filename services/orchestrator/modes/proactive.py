@@ -59,7 +59,7 @@ class ChatTurn:
     """By what a message must ask for: those that serve without a model."""
 
     prompt: str = ""
-    """What the model is told besides the rules: what is remembered of the user."""
+    """What the prompt has besides the rules: what is remembered of the user."""
 
     @property
     def question(self) -> str:

@@ -1,5 +1,5 @@
 """Mode agent: an agent that plans, searches in rounds, measures what it has found, and says what it could not find. While it is
-off, and where it breaks, the question gets one search, as in mode qa, and is told so."""
+off, and where it breaks, the question gets one search, as in mode qa, and an event says so."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

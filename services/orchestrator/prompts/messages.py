@@ -40,7 +40,7 @@ def tool_messages(question: str, history: Sequence[Turn], prompt: str = "") -> l
 
 
 def talk_messages(question: str, history: Sequence[Turn], prompt: str = "") -> list[ChatMessage]:
-    """For a model that can only talk; `prompt` is what it is told besides."""
+    """For a model that only talks; `prompt` holds further instructions."""
     return conversation(rules.with_prompt(rules.WITHOUT_TOOLS, prompt), question, history)
 
 

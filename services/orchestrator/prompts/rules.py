@@ -1,4 +1,4 @@
-"""What models are told: the rules of each kind of answer, and the orders in between."""
+"""Instructions for models: the rules of each kind of answer, and the orders in between."""
 
 from services.orchestrator.answering.refusals import REFUSAL
 from services.orchestrator.log.events import RunStatus
@@ -106,7 +106,7 @@ UNFINISHED = {
     RunStatus.TIMEOUT: "(This answer ran out of time before it was finished.)",
     RunStatus.FAILED: "(This answer failed before it was finished.)",
 }
-"""What a model is told of an earlier answer that did not come to its end."""
+"""What prompts say of an earlier answer that did not come to its end."""
 
 
 def route(agents: str) -> str:

@@ -40,7 +40,7 @@ class ResearchTools:
     """The tools of one run."""
 
     def __init__(self, tools: Tools, run: Run, request: RunRequest, note: Note) -> None:
-        """`note` is told which passages are about to be logged, and returns the documents that are forgotten."""
+        """`note` gets the passages that are about to be logged, and returns the documents that are forgotten."""
         self._tools = tools
         self._run = run
         self._request = request

@@ -129,7 +129,7 @@ class ResearchSteps:
         self._tools = ResearchTools(services.tools, run, record.request, note)
 
     async def task(self, asked: str, history: Sequence[Turn]) -> Task:
-        """What is to be done, decided once. Raises Parked while the user is asked what is meant."""
+        """What is to be done, decided once. Raises Parked while the run waits for the user's clarification."""
         run = self._run
         effort = choose_effort(stand_alone(asked, history), Effort(self._options.effort or Effort.AUTO.value))
         chosen = await run.once(

@@ -1,4 +1,4 @@
-"""The runs that this process works on, each in a task of its own. What becomes of them is told to the other orchestrators."""
+"""The runs that this process works on, each in a task of its own. The other orchestrators learn what becomes of them."""
 
 import asyncio
 import contextvars

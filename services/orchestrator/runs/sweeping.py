@@ -36,7 +36,7 @@ _LAG_S = 0.05
 
 class Sweeper:
     """Calls `adopt` for every run that nobody works on. One that fails waits twice as long each time; the others do not wait for
-    it. `on_lost` is told of each run of ours whose marker names another owner."""
+    it. `on_lost` gets each run of this process whose marker names another owner."""
 
     def __init__(
         self,

@@ -44,7 +44,7 @@ class ToolOutcome:
 
     ok: bool
     content: Any = None
-    """What the model is told: JSON."""
+    """What the model reads: JSON."""
     summary: str = ""
     """What a person is shown."""
     error_reason: str = ""

@@ -125,7 +125,7 @@ class LoopResult:
     reason of the model's failure. Empty when it did."""
 
     degraded: Sequence[Degradation] = ()
-    """What was done in a lesser way; each was told as it happened."""
+    """What was degraded; each event said so as it happened."""
 
     draft: Draft | None = None
     """What the text is, where no model wrote it."""

@@ -2,7 +2,7 @@
 
 The ranking was fitted on the SQuAD 2.0 development half (8 of its 16 articles; 6 passages of 806 by BM25 + dense, reciprocal
 rank fusion; int8 ONNX all-MiniLM-L6-v2) with the scores of the Rerank call: half MaxSim, half cosine. How likely the best unit
-answers is told by answerability.json; scripts/fit_answerability.py prints how well. On the other 8 articles, 8 passages of 646
+answers is read from answerability.json; scripts/fit_answerability.py prints how well. On the other 8 articles, 8 passages of 646
 (600 questions of both sorts, multilingual-e5-small, the running system): a gold answer span stands in the answer for 0.82 of the
 answerable questions, 0.96 of the answers cite the gold paragraph, 0.36 of SQuAD's adversarial questions are refused (right topic,
 missing fact: docs/evaluation.md says why no more).

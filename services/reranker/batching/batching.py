@@ -82,7 +82,7 @@ class Batcher:
     ) -> list[Result]:
         """What `reduce` makes of each text, in the order of `texts`. `encoder`: another one than the lane's, for the same device.
 
-        `on_result` is told each result with its position as it comes: what was computed is kept when the deadline passes.
+        `on_result` gets each result with its position as it comes: what was computed is kept when the deadline passes.
 
         Cancelling the caller, or letting `timeout_s` pass, takes what still waits out of the queue. Raises QueueFull at
         once when the lane is full, RequestExpired, ShuttingDown, and what the encoder raises.

@@ -23,7 +23,7 @@ def nearness(query_text: str, passages: Sequence[str]) -> list[float]:
     pairs = {frozenset(pair) for pair in pairwise(stems) if pair[0] != pair[1]}
     if not pairs:
         return [0.0] * len(passages)
-    # A stem is how its word begins, mostly; of two that begin alike the longer one is meant.
+    # A stem is how its word begins, mostly; of two that begin alike the longer one counts.
     begins = {folded(stem): stem for stem in stems}
     stem_of = {folded(form): stem for stem in stems for form in irregular_forms(stem)} | begins
     longest_first = sorted(stem_of, key=len, reverse=True)

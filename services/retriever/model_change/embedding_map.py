@@ -25,7 +25,7 @@ class EmbeddingMap:
         self._entries: dict[tuple[str, str], EmbeddingEntry] = {}
         self._loaded = asyncio.Event()
         self.changed = asyncio.Event()
-        """Set after every change; cleared by who waits for one."""
+        """Set after every change; cleared by the task that waits for one."""
 
     def chosen(self, tenant_id: str, collection_ids: Iterable[str]) -> Mapping[str, str]:
         records = {each: self.get(tenant_id, each) for each in collection_ids}

@@ -1,4 +1,4 @@
-"""Writing a revision: both indexes hold all of it on disk before anyone is told so. It stays invisible until activated."""
+"""Writing a revision: both indexes hold all of it on disk before that is acknowledged. It stays invisible until activated."""
 
 import asyncio
 import time

@@ -16,7 +16,7 @@ class HealthProbe(Protocol):
 
 
 class Announcer(Protocol):
-    """Is told of every change in a child's life."""
+    """Receives every change in a child's life."""
 
     def __call__(self, event: ChildEvent) -> None: ...
 

@@ -54,7 +54,7 @@ def restart(names: Sequence[str]) -> int:
 
 
 def choose(services: Mapping[str, Mapping[str, Any]], names: Sequence[str]) -> list[str]:
-    """The processes that are meant, in the order of their turns: who answers before who asks. Raises StartRefused."""
+    """The processes to restart, in the order of their turns: a service before its callers. Raises StartRefused."""
     wanted = set(names or REPLICABLE)
     meant: dict[str, set[str]] = {
         name: {name, str(each.get("service", name))} | ({f"{name}-1"} if name in REPLICABLE else set())

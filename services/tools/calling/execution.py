@@ -1,4 +1,4 @@
-"""The door to all tools: a call is looked up, its arguments are checked, it is made once, and what came of it is told.
+"""The door to all tools: a call is looked up, its arguments are checked, it is made once, and its outcome is returned.
 
     call → offered? → arguments? → noted (an effect) → the sources with their wrappers (see sources/chain.py)
 

@@ -20,7 +20,7 @@ class HostPattern:
     """As the operator wrote it."""
     place: Place
     is_wildcard: bool
-    """Whether all names below `place.host` are meant, and not itself."""
+    """Whether the rule covers all names below `place.host`, and not the host itself."""
 
     def matches(self, place: Place) -> bool:
         """Whether `place` is what the operator allowed."""

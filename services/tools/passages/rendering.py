@@ -93,7 +93,7 @@ def readable_text(passage: Passage) -> str:
 
 def described(passage: Passage) -> dict[str, Any]:
     """JSON of a passage, without what is not known of it. A run puts the number that the passage has there in the place of `source`
-    and quotes it once; its id stays, by which other tools are told of it."""
+    and quotes it once; its id stays, by which other tools get it."""
     source = {"document": one_line(passage.document_name), "page": passage.page, "text": passage.text}
     optional = {
         "document_id": passage.document_id,

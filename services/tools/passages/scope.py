@@ -32,7 +32,7 @@ def permitted(allowed: Sequence[str], collection_id: str) -> str:
 
 
 async def readable(context: ToolContext, asked: Sequence[str] = ()) -> Sequence[str]:
-    """The collections that are meant: `asked`, else all that may be read. Raises CollectionNotAllowed or CollectionMissing."""
+    """The collections to use: `asked`, else all that may be read. Raises CollectionNotAllowed or CollectionMissing."""
     asked = [context.resolve_collection_id(each) for each in asked]
     for collection_id in asked:
         permitted(context.collection_ids, collection_id)

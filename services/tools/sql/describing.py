@@ -12,7 +12,7 @@ _NAMES_TOKENS = 600
 
 @dataclass(frozen=True)
 class Described:
-    """What is told of the tables."""
+    """The description of the tables."""
 
     text: str
     shown: Sequence[str]

@@ -457,7 +457,7 @@ class MessageCitation(_message.Message):
     quote_start: _builtins.int
     """First character of the cited words in the passage."""
     quote_end: _builtins.int
-    """One past the last; equal to quote_start when the whole passage is meant."""
+    """One past the last; equal to quote_start when the quote is the whole passage."""
     @_builtins.property
     def bounding_boxes(self) -> _containers.RepeatedCompositeFieldContainer[_common_pb2.BoundingBox]:
         """The lines of the cited words on their pages."""

@@ -19,7 +19,7 @@ from services.gateway.access.oidc.sessions import Session, SessionOver, Sessions
 from services.gateway.access.oidc.tokens import TokenOver, TokenReader, Verified
 
 _RECHECK_S = 5.0
-"""How often who waits for the end of a token looks at the clock again: it may have been set."""
+"""How often the clock is read again while a token's end is awaited: it may have been set."""
 
 
 class TokenRevoked(Unauthenticated):

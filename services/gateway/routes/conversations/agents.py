@@ -23,7 +23,7 @@ async def list_agents(services: Services) -> AgentList:
 @router.put("/{name}", dependencies=[NEEDS_OPERATOR], responses=problems(413, 415))
 async def switch_agent(name: AgentPath, switch: AgentSwitch, services: Services) -> SwitchedOffAgents:
     """Switches the agent `research` off or on, on all replicas and after a restart. While it is off, questions to `/v1/agent` get
-    one search and one answer, and are told so. Runs that go on end as they began. Harmless when repeated."""
+    one search and one answer, with a note that says so. Runs that go on end as they began. Harmless when repeated."""
     request = pb.SwitchAgentRequest(name=name, enabled=switch.enabled)
     answer = await services.orchestrator.SwitchAgent(request, timeout=services.settings.rpc_timeout_s)
     return SwitchedOffAgents.model_validate(encode(answer))

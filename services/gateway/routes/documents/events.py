@@ -82,7 +82,7 @@ async def _one(services: Backends, first: DocumentState) -> AsyncIterator[Encode
 async def _later(
     services: Backends, document_id: str, events: AsyncIterator[DocumentState | ServerSentEvent]
 ) -> AsyncIterator[DocumentState | ServerSentEvent]:
-    """States of the document and an error, as they are told. Ends when the document is gone: it is looked up behind each snapshot,
+    """States of the document, and an error, as a stream. Ends when the document is gone: it is looked up behind each snapshot,
     which is silent about what was deleted before it was made."""
     async for event in events:
         if isinstance(event, DocumentState) or event.event == "error":

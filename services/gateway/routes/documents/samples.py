@@ -1,4 +1,4 @@
-"""`/samples/<file>`: the sample documents, and in samples.json their list, the collection that they are meant for and questions
+"""`/samples/<file>`: the sample documents, and in samples.json their list, the collection that they belong to and questions
 that they answer. The console's button and `groundwork demo` load them by the upload that everybody uses."""
 
 from pathlib import Path

@@ -1,5 +1,5 @@
 """Where people log in by their browser at an OIDC issuer and out again, and where issuers say that somebody was logged out. None
-of these needs a caller: who asks is known by what the issuer signed, or by the cookie of their login."""
+of these needs a caller: the caller is known by what the issuer signed, or by the cookie of their login."""
 
 from html import escape
 from typing import Annotated

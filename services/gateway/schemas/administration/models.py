@@ -37,7 +37,7 @@ class ModelProvider(BaseModel):
     """Somebody who offers models."""
 
     name: str = Field(description="Its name in the settings.")
-    preset: str = Field(description="Kind of provider; empty when it is told by the address.")
+    preset: str = Field(description="Kind of provider; empty when the address decides.")
     models: list[str] = Field(description="The models that the settings list.")
     any_model: bool = Field(description="Whether an operation may be set to a model that is not listed.")
     state: Literal["closed", "open", "half_open", "unknown"] | None = Field(
@@ -95,9 +95,7 @@ class BroughtModel(RequestBody):
     )
     api_key: SecretStr = Field(default=SecretStr(""), max_length=2000, description="Key, if it wants one.")
     model: str = Field(min_length=1, max_length=200, description="Model name at that endpoint.")
-    preset: Preset | None = Field(
-        default=None, description="Kind of provider; null means that it is told by the address."
-    )
+    preset: Preset | None = Field(default=None, description="Kind of provider; null means that the address decides.")
 
     def brought(self) -> ModelCredentials:
         """For a run."""

@@ -190,9 +190,9 @@ class Citation(BaseModel):
     page: int | None = Field(description="Page, 1-based; null where there are none.")
     text: str = Field(description="The passage.")
     quote_start: int = Field(description="First character of the cited words in the passage.")
-    quote_end: int = Field(description="One past the last; equal to quote_start when the whole passage is meant.")
+    quote_end: int = Field(description="One past the last; equal to quote_start when the quote is the whole passage.")
     bounding_boxes: list[BoundingBox] = Field(
-        description="The lines of the cited words on their pages; all lines of the passage where the whole passage is meant."
+        description="The lines of the cited words on their pages; all lines of the passage when the quote is the whole passage."
     )
     heading_path: list[str] = Field(description="Headings above it.")
     origin: Origin | None = Field(description="Who wrote it, when and where; unset where nothing of it is known.")

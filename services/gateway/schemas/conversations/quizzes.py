@@ -14,7 +14,7 @@ class GradedAnswer(BaseModel):
     given: str = Field(description="What was answered.")
     is_right: bool = Field(description="Whether it is right.")
     graded_by: str = Field(
-        description="How that was told: `option`, `words`, `spelling`, `number`, `model`, or `nothing` of an empty answer."
+        description="How the grade was decided: `option`, `words`, `spelling`, `number`, `model`, or `nothing` of an empty answer."
     )
     answer: str = Field(description="The right answer.")
     explanation: str = Field(description="Why it is right.")

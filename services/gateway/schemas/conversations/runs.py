@@ -46,7 +46,7 @@ VERIFY = (
 
 MemoryMode = Literal["auto", "agentic", "always", "off"]
 MEMORY = (
-    "How what is remembered of you is used: `auto` (the model is told a summary and, for messages of more than ten characters, the "
+    "How what is remembered of you is used: `auto` (the model gets a summary and, for messages of more than ten characters, the "
     "facts that fit best), `always` (for every message), `agentic` (a tool may search it), or `off` (nothing is used or learnt). "
     "Null means the service's setting."
 )
@@ -161,7 +161,7 @@ class ExtractRequest(RequestBody):
     fields: dict[str, Any] = Field(
         alias="schema",
         description="JSON Schema of an object, or of a list of objects: its simple properties are the fields, at most 40. "
-        "`type` is string, number, integer or boolean; `description` says what is meant. At most 8000 characters.",
+        "`type` is string, number, integer or boolean; `description` explains the field. At most 8000 characters.",
     )
     document_ids: DocumentIds = Field(default_factory=list)
     budgets: AskedBudgets = Field(default_factory=AskedBudgets, description="Limits.")
@@ -181,7 +181,7 @@ class ExtractRequest(RequestBody):
         return schema
 
     def message(self) -> str:
-        """What the agent is told."""
+        """The agent's instructions."""
         return json.dumps(self.fields, ensure_ascii=False)
 
 
@@ -229,7 +229,7 @@ class SafetyNote(BaseModel):
 
     place: str = Field(description="`question`, `passage`, `tool_result`, `answer`, `reasoning` or `arguments`.")
     kind: str = Field(description="`injection`, `exfiltration`, `abuse`, `canary` or `address`.")
-    rule: str = Field(description="By what it was told.")
+    rule: str = Field(description="The rule that found it.")
     action: str = Field(description="`flagged`, `removed` or `ended`.")
     passage: int = Field(description="Number of the passage; 0 where it is none.")
     start: int = Field(description="First character of it in the text of its place.")

@@ -20,7 +20,7 @@ _PIECE_BYTES = 256 * 1024
 _SETTLED_AFTER_S = 2.0
 """Two writes within one tick of a file system's clock leave the same time behind. No clock's ticks are longer."""
 _TOLD_TOGETHER_MS = 500
-"""Changes that follow one another are told as one."""
+"""Changes that follow one another are reported as one."""
 
 
 def watched_folders(by_setting: Mapping[str, Path], list_file: Path) -> Callable[[str], Mapping[str, Path]]:

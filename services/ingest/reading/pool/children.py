@@ -159,7 +159,7 @@ class ParserPool:
     @contextlib.asynccontextmanager
     async def _room(self, place: Place, size_bytes: int) -> AsyncIterator[None]:
         """Holds the memory that a copy of the file takes. Small files do not wait for it: there are no more of them than places.
-        Who waits for it in the place for first turns leaves when his turn is over, as who is read there."""
+        A file that waits in the place for first turns leaves when its turn is over, as one that is read there does."""
         if size_bytes <= SMALL_BYTES:
             yield
             return

@@ -1,4 +1,4 @@
-"""Evidence from the retriever service, and whole documents: which there are is told by the ingest service."""
+"""Evidence from the retriever service, and whole documents, which the ingest service lists."""
 
 from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager

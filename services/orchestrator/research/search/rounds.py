@@ -57,7 +57,7 @@ def is_done(coverages: Sequence[Coverage], limits: EffortLimits, searches: int) 
 async def search_all(
     searcher: Searcher, base: SearchQuery, searches: Sequence[PlannedSearch], route: str, *, at_once: int
 ) -> RoundFound:
-    """What the searches find, side by side. One that fails is told as a degradation. Raises what the first raises when all
+    """What the searches find, side by side. A search that fails becomes a degradation. Raises what the first raises when all
     fail, and any error that is no outage."""
     slots = asyncio.Semaphore(at_once)
 

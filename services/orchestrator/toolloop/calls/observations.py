@@ -1,4 +1,4 @@
-"""What the model is told of a call: its result within bounds, with the passages under the numbers that they have in the run."""
+"""What the model reads of a call: its result within bounds, with the passages under the numbers that they have in the run."""
 
 import hashlib
 import json

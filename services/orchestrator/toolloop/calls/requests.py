@@ -1,4 +1,4 @@
-"""The calls of a completion as the planner gets them: the tool that is meant, and arguments that follow its schema."""
+"""The calls of a completion as the planner gets them: the resolved tool, and arguments that follow its schema."""
 
 import json
 from collections.abc import Collection, Sequence
@@ -12,7 +12,7 @@ from services.orchestrator.toolloop.completion import Completion
 from services.orchestrator.toolloop.written.arguments import UnreadableArguments, read_arguments
 
 _PREFIXES = ("functions.", "function.", "tools.", "tool.", "default_api.")
-"""What models put in front of names that they were told without."""
+"""What models put in front of the names of tools."""
 _LONGEST_NAME = 64
 _UNREADABLE = "unreadable"
 _MAX_SHOWN_ARGUMENTS_CHARS = 4_000

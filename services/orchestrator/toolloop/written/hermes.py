@@ -1,6 +1,6 @@
 """Calls that a model writes as text, where its server has not recognised them: `<tool_call>…</tool_call>` of Hermes, Qwen and GLM,
 Llama's `<function=name>{…}</function>` and `<|python_tag|>{…}`, Mistral's `[TOOL_CALLS][…]`, and an answer that is nothing but the
-JSON of a call. They are told apart while the text streams, so that nobody is shown one."""
+JSON of a call. They are separated while the text streams, so that nobody is shown one."""
 
 import re
 from collections.abc import Collection

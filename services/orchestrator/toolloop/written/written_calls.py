@@ -32,7 +32,7 @@ _ARGUMENTS = ("arguments", "parameters", "args", "input", "tool_input")
 
 @dataclass(frozen=True)
 class WrittenCall:
-    """A call as it was written. Without a name it was meant for one, and cannot be read."""
+    """A call as it was written. Without a name it could not be read."""
 
     name: str
     arguments: str

@@ -219,7 +219,7 @@ class TantivyIndex:
             self._index_writer.commit()
         except (RuntimeError, ValueError, OSError):
             # A writer whose thread died (disk full) stays dead. What it had not committed is gone; the revisions it
-            # belonged to miss their count and are refused before anyone is told that they are stored.
+            # belonged to miss their count and are refused before they are acknowledged.
             self._index_writer = None
             self._index_writer = self._index.writer(self._writer_heap_bytes, 1)
             raise

@@ -173,7 +173,7 @@ class McpServer:
         ) as group:
             why = self._hidden(shortened(str(_first(group)), 300)) or type(_first(group)).__name__
             if found.status in (401, 403):
-                why = f"it answers {found.status} and wants to know who asks; {self._way_in(token)}"
+                why = f"it answers {found.status} and requires a login; {self._way_in(token)}"
             elif found.written and kind is ServiceUnavailable:
                 words = self._hidden(found.written.decode(errors="replace"))[-_LOGGED_CHARACTERS_MAX:]
                 _log.warning("mcp_program_failed", server=self._name, why=why, wrote=words)

@@ -176,7 +176,7 @@ async def verify(
 async def _asked(
     context: ToolContext, claims: Sequence[str], question: str, passages: Sequence[Passage]
 ) -> tuple[JudgedClaims, Sequence[Degradation]]:
-    """What the model server says of each claim. Where it does not answer the words decide, and that is told."""
+    """What the model server says of each claim. Where it does not answer the words decide, and the result says so."""
     if not passages:
         return _WORDS, ()
     asked = [f"{question} {claim}".strip() if len(claim.split()) <= _SHORT_CLAIM_WORDS else claim for claim in claims]

@@ -53,7 +53,7 @@ def is_available(settings: ToolsSettings) -> bool:
 async def http_request(
     method: str, url: str, json: Any = None, text: str | None = None, *, context: ToolContext
 ) -> ToolOutput:
-    """Status and text of the answer; a redirect is told, not followed. Raises HttpFailed and CallInDoubt."""
+    """Status and text of the answer; a redirect is reported, not followed. Raises HttpFailed and CallInDoubt."""
     headers = {"Idempotency-Key": context.outward_id()}
     body = b""
     if text is not None and json is not None:
