@@ -356,6 +356,7 @@ def test_the_page_with_a_question_fits_a_phone(visit: Visit, site: Site, desk: D
     desk.waiting = [ASKED]
     page = visit.page
     page.emulate_media(color_scheme=scheme)
+    expect(page.locator("html")).to_have_attribute("data-theme", scheme)
     page.set_viewport_size({"width": 360, "height": 740})
     begin(page, "Mail it", "chat")
     expect(page.get_by_test_id("turn").get_by_test_id("question")).to_be_visible()

@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from services.ingest.reading.parsers.pages.pdf import parse_pdf
 from tests.browser.site import Site, ask, put, ready
-from tests.browsing import picture, visiting
+from tests.browsing import visiting
 from tests.service.gateway.fakes import answered_run
 from tests.unit.ingest.pdf_files import pdf_of_contents
 
@@ -120,8 +120,6 @@ def test_cited_words_are_outlined_where_they_stand_in_20_files(browser: Browser,
         for number, sheet in enumerate(SHEETS, 1):
             expect(page.get_by_test_id("passage").locator("h2")).to_have_text(f"{number}.pdf")
             measured.append((sheet, *outlined(page)))
-            if number == 1:
-                picture(page, "words-on-their-page")
             page.keyboard.press("n")
     far = {
         sheet: (ink, box)

@@ -178,7 +178,7 @@ def test_of_200_dropped_files_7_bad_ones_say_why_and_the_rest_get_in(visit: Visi
     bad = {
         "empty.md": (b"", "empty"),
         "nothing.html": (b"<html><script>1</script></html>", "no text"),
-        "tool.exe": (b"MZ\x90\x00\x03" + bytes(range(256)), "not supported"),
+        "tool.exe": (b"MZ\x90\x00\x03" + bytes(range(256)), "cannot be read"),
         "locked.pdf": ((DATA / "encrypted.pdf").read_bytes(), "protected by a password"),
         "broken.pdf": (b"%PDF-1.4\nhalf a file", "save it again"),
         "broken.docx": (b"PK\x03\x04half a file", "broken"),

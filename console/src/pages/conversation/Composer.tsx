@@ -9,6 +9,7 @@ import { useToolName } from "../../parts/names";
 import { useCollections, useChosenCollection } from "../documents/collections";
 import { Microphone } from "./Microphone";
 import { changeAsking, useAsking, type Effort, type Way } from "./asking";
+import { useDraft } from "./draft";
 
 /** `onAsk` sends the text and throws what the server says of one that it refuses; the text stays then. */
 export function Composer({
@@ -103,14 +104,6 @@ export function Composer({
       </div>
     </form>
   );
-}
-
-/** What is typed and not sent stays with its page for as long as the tab is open, also over a reload. */
-function useDraft(given = "") {
-  const [key] = useState(() => `groundwork.draft.${location.pathname}`);
-  const [text, setText] = useState(() => given || (sessionStorage.getItem(key) ?? ""));
-  useEffect(() => (text ? sessionStorage.setItem(key, text) : sessionStorage.removeItem(key)), [key, text]);
-  return [text, setText] as const;
 }
 
 function WayChoice() {
