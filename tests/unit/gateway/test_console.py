@@ -112,7 +112,7 @@ def test_each_agent_has_its_words() -> None:
 
 
 def test_each_tool_has_its_words() -> None:
-    toolbox = {path.stem for path in Path(str(resources.files("services.tools") / "toolbox")).glob("[a-z]*.py")}
+    toolbox = {path.stem for path in Path(str(resources.files("services.tools") / "toolbox")).rglob("[a-z]*.py")}
     assert set(TOOLS) == toolbox
     assert in_words("look_it-up") == "look it up"
 

@@ -55,7 +55,7 @@ def test_the_orchestrator_may_make_the_calls_that_its_code_makes() -> None:
 @pytest.mark.parametrize("room", [*ASKED_BY_TOOLS, "memory", "tools"])
 def test_the_orchestrator_may_besides_only_make_what_tools_ask_in_its_name(room: str) -> None:
     """A new call in an adapter of the tools service needs a line in ops/signers.py, and one that is gone none."""
-    adapter = SERVICES / "tools" / "adapters" / f"{room}.py"
+    adapter = SERVICES / "tools" / "adapters" / "services" / f"{room}.py"
     asked_by_tools = calls_in(adapter) if room in ASKED_BY_TOOLS else set()
     if room in ASKED_BY_TOOLS and not asked_by_tools:
         pytest.skip(f"no tool asks the {room} service yet")
@@ -66,7 +66,7 @@ def test_the_orchestrator_may_besides_only_make_what_tools_ask_in_its_name(room:
 
 def test_tools_ask_only_the_rooms_that_their_caller_means_its_token_for() -> None:
     folder = SERVICES / "tools"
-    in_adapters = set().union(*(calls_in(folder / "adapters" / f"{room}.py") for room in ASKED_BY_TOOLS))
+    in_adapters = set().union(*(calls_in(folder / "adapters" / "services" / f"{room}.py") for room in ASKED_BY_TOOLS))
     assert calls_in(folder) == in_adapters
 
 
