@@ -48,7 +48,7 @@ _MOST_LETTERS = 0.6
 """Of a text that may have names of other languages."""
 _FAIRLY_SURE = 0.2
 _WORDS_LOOKED_AT = 2000
-_SIGNS_AT_WORDS = frozenset("\u2019\u2018\u201c\u201d\u201e\u201a«»\u2039\u203a\u2013—…¿¡·\xad\xa0§™®©ªº†•")
+_SIGNS_AT_WORDS = frozenset("\u2019\u2018\u201c\u201d\u201e\u201a«»\u2039\u203a\u2013—…¿¡·\xad\xa0§™®©ªº†•№")
 _DEGREES = re.compile(r"°[CFKNESWO](?![A-Za-z\xc0-\u024f])")
 _ALPHABETS = frozenset(("LATIN", "CYRILLIC", "GREEK", "HEBREW", "ARABIC", "THAI", "ARMENIAN", "GEORGIAN"))
 _UTF16_BLOCK = 0.9
