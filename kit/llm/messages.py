@@ -104,6 +104,10 @@ class Request:
     """JSON Schema that the answer has to follow, by grammar where the provider has one."""
 
     temperature: float = 0.0
+    top_p: float | None = None
+    seed: int | None = None
+    stop: Sequence[str] = ()
+    """Texts before which the model stops. This and the two before it are left out for a provider that does not have them."""
 
     meter: "Meter | None" = field(default=None, compare=False, repr=False)
     """Where the tokens of every attempt are noted, however it ends."""

@@ -21,6 +21,7 @@ from kit.llm.errors import ModelRejected, ModelUnavailable
 from kit.llm.messages import ChatMessage, Delta, ModelInfo, Operation, Request
 from kit.llm.providers import PRESET_URLS, Catalog, Choice, Provider
 from kit.llm.routes import Failure, ProviderState, Retrying, Route
+from kit.llm.sampling import sampled
 
 _CHECK_TOKENS = 16
 """The least that makes sense: models that think refuse a budget of one token."""
@@ -99,6 +100,7 @@ class Models:
 
     async def complete(self, request: Request) -> AsyncGenerator[Delta, None]:
         """See LanguageModel. A Restart tells of each model that failed before another was asked."""
+        request = sampled(request, self.catalog.sampling)
         async with self._chain_of(request.operation) as chain:
             failures: list[ModelUnavailable | ModelRejected] = []
             for index, route in enumerate(chain):

@@ -9,7 +9,7 @@ Providers are a JSON object by name, operations a JSON object of models, the fir
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
@@ -22,6 +22,7 @@ from kit.llm.endpoint.presets import PRESETS
 from kit.llm.endpoint.tokens.counting import check_tokenizer_file
 from kit.llm.messages import Operation
 from kit.llm.prices import Price, PriceTable
+from kit.llm.sampling import Sampling
 
 PRESET_URLS: Mapping[str, str] = {**{name: preset.base_url for name, preset in PRESETS.items()}, "": ""}
 """The kinds of provider, and where each is unless `base_url` says otherwise. One that is not named follows from its address."""
@@ -156,6 +157,8 @@ class Catalog:
 
     providers: Mapping[str, Provider]
     chains: Mapping[Operation, Sequence[Choice]]
+    sampling: Mapping[Operation, Sampling] = field(default_factory=dict)
+    """How the words of an operation are chosen, where the operator says."""
 
     def require(self, choice: Choice) -> Provider:
         """The provider of a model. Raises UnknownModel, which says what there is."""
@@ -199,6 +202,30 @@ def make_catalog(providers: Mapping[str, Provider], operations_json: str = "") -
         raise ValueError(f"there is no operation {unknown[0]!r}; there are {known} and {DEFAULT}")
     others = given.get(DEFAULT) or _first_models(providers)
     return Catalog(providers, {each: tuple(given.get(each.value, others)) for each in Operation})
+
+
+def parse_sampling(text: str) -> Mapping[Operation, Sampling]:
+    """How each operation is sampled, of the settings. Raises ValueError with a sentence for whoever wrote them."""
+    by_name = {each.value: each for each in Operation}
+    found = {}
+    for name, value in _object(text, "sampling").items():
+        if name not in by_name:
+            raise ValueError(f"there is no operation {name[:40]!r}; there are {', '.join(by_name)}")
+        try:
+            given = _OperatorsSampling.model_validate(value)
+        except ValidationError as error:
+            problem = error.errors(include_url=False, include_input=False)[0]
+            where = ".".join([name, *map(str, problem["loc"])])
+            raise ValueError(f"sampling of {where}: {problem['msg']}") from None
+        found[by_name[name]] = Sampling(given.temperature, given.top_p)
+    return found
+
+
+class _OperatorsSampling(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    temperature: float | None = Field(default=None, ge=0, le=2)
+    top_p: float | None = Field(default=None, gt=0, le=1)
 
 
 def _first_models(providers: Mapping[str, Provider]) -> list[Choice]:

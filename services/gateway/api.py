@@ -21,10 +21,10 @@ from services.gateway.backends import Backends
 from services.gateway.edge import Edge
 from services.gateway.mcp.door import McpDoor
 from services.gateway.openai import embeddings as openai_embeddings
-from services.gateway.openai import files as openai_files
 from services.gateway.openai import routes as openai
-from services.gateway.openai import store_files as openai_store_files
-from services.gateway.openai import vector_stores as openai_vector_stores
+from services.gateway.openai.stores import files as openai_files
+from services.gateway.openai.stores import store_files as openai_store_files
+from services.gateway.openai.stores import vector_stores as openai_vector_stores
 from services.gateway.routes import console, health
 from services.gateway.routes.administration import jobs, limits, models, tool_servers, usage
 from services.gateway.routes.conversations import (

@@ -53,7 +53,7 @@ from services.orchestrator.models import RunLimits
 from services.orchestrator.modes.agents import discover_agents
 from services.orchestrator.modes.mode import ModeServices
 from services.orchestrator.modes.serving import Modes, discover_modes
-from services.orchestrator.modes.threads import Threads
+from services.orchestrator.modes.threads import ReadRun, Threads
 from services.orchestrator.ports import Library
 from services.orchestrator.quizzes.answers import QuizAnswers
 from services.orchestrator.remembering.learning import Learning
@@ -99,7 +99,17 @@ async def run(settings: OrchestratorSettings) -> None:
         )
         library = await _library(service, settings, retriever)
         modes = await _modes(
-            service, settings, memory, state.sources, switch.models, tools, switches, remembering, retriever, library
+            service,
+            settings,
+            memory,
+            state.sources,
+            switch.models,
+            tools,
+            switches,
+            remembering,
+            retriever,
+            library,
+            state.store.get,
         )
         learning = LearningHandler(Learning(facts, GuardedModel(switch.models, canary="")))
         credentials = await SealedModelStore.open(
@@ -242,6 +252,7 @@ async def _modes(
     remembering: Remembering,
     retriever: Channel,
     library: Library,
+    read_run: ReadRun,
 ) -> Modes:
     catalog = settings.model_catalog()
     prices = catalog.prices() if catalog else PriceTable({})
@@ -258,7 +269,7 @@ async def _modes(
     )
     searcher = RetrieverSearcher(retriever, timeout_s=settings.run_search_timeout_s)
     agents = discover_agents(settings.agents_folders)
-    threads = Threads(memory, sources, turns=settings.history_turns)
+    threads = Threads(memory, sources, turns=settings.history_turns, runs=read_run)
     learned = ModelServerJudge(reranker, timeout_s=settings.verify_timeout_s)
     by_model = ModelJudge(
         guarded, models.held, timeout_s=settings.verify_model_timeout_s, figures=settings.measured_judges()

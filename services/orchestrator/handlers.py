@@ -17,6 +17,7 @@ from kit.jetstream import Job
 from kit.llm.brought import BroughtModel
 from kit.llm.provider_watch import ProviderWatch
 from kit.llm.providers import Choice
+from kit.llm.sampling import Sampling
 from kit.llm.switching import ModelSwitch
 from kit.records import UNREADABLE, set_aside
 from kit.shared_state import FORGET
@@ -40,6 +41,7 @@ from services.orchestrator.limits.reservations import Reservations
 from services.orchestrator.log.events import RunMode
 from services.orchestrator.models import (
     BroughtName,
+    Function,
     HistoryMessage,
     ResearchOptions,
     RunKey,
@@ -293,9 +295,17 @@ def _request(message: pb.StartRunRequest, modes: Modes) -> RunRequest:
         memory=message.memory,
         research=read(message.research, ResearchOptions) if message.HasField("research") else None,
         verify=message.verify,
-        history=tuple(HistoryMessage(each.role, each.text) for each in message.history),
+        history=tuple(read(each, HistoryMessage) for each in message.history),
         guard=message.guard,
         style=message.style,
+        instructions=message.instructions,
+        functions=tuple(read(each, Function) for each in message.functions),
+        function_choice=message.function_choice,
+        one_function_at_a_time=message.one_function_at_a_time,
+        called=tuple(read(each, HistoryMessage) for each in message.called),
+        answer_schema=message.answer_schema,
+        sampling=read(message.sampling, Sampling) if message.HasField("sampling") else None,
+        previous_run_id=_key(message.previous_run_id).run_id if message.previous_run_id else "",
     )
 
 
@@ -357,6 +367,7 @@ def _run(record: RunRecord) -> pb.Run:
         thread_id=record.request.thread_id,
         collection_ids=record.request.collection_ids,
         subject=record.subject,
+        follows_schema=bool(record.request.answer_schema),
     )
     run.mode = enum_number(pb.RunMode.DESCRIPTOR, record.request.mode)  # type: ignore[assignment]
     run.status = enum_number(pb.RunStatus.DESCRIPTOR, record.status)  # type: ignore[assignment]

@@ -6,12 +6,14 @@ from datetime import datetime
 from typing import Any
 
 from kit.access.principal import Principal
+from kit.llm.sampling import Sampling
 from services.orchestrator.log.events import (
     Answer,
     Approval,
     Artefact,
     Budgets,
     EffectClass,
+    FunctionCall,
     RunError,
     RunMode,
     RunStatus,
@@ -93,6 +95,9 @@ class Tool:
     other_names: Sequence[str] = ()
     """Other names by which a request may name it."""
 
+    is_callers: bool = False
+    """Whether it is a function of the run's caller, who makes its calls."""
+
     def is_named(self, names: Collection[str]) -> bool:
         """Whether one of the names is a name of this tool."""
         return any(name in names for name in (self.name, *self.other_names))
@@ -114,8 +119,22 @@ class HistoryMessage:
     """One message that was said before."""
 
     role: str
-    """`user` or `assistant`."""
+    """`user`, `assistant`, or `tool` for what came of a function call."""
     text: str
+    calls: Sequence[FunctionCall] = ()
+    """Functions that the assistant called."""
+    call_id: str = ""
+    """The call that the tool's message answers."""
+
+
+@dataclass(frozen=True)
+class Function:
+    """A function of the caller's."""
+
+    name: str
+    description: str
+    parameters: str
+    """JSON Schema of its arguments, as JSON text."""
 
 
 @dataclass(frozen=True)
@@ -145,6 +164,20 @@ class RunRequest:
     """`flag` or `block`; empty means as set."""
     style: str = ""
     """`spoken`, or empty for a written answer."""
+    instructions: str = ""
+    """What the application that asks tells the model besides the rules of the house."""
+    functions: Sequence[Function] = ()
+    """Functions of the caller's that the model may call."""
+    function_choice: str = ""
+    """`auto` or empty, `required`, `none`, or the name of the function that must be called."""
+    one_function_at_a_time: bool = False
+    called: Sequence[HistoryMessage] = ()
+    """What was called for this question so far, and what came of it."""
+    answer_schema: str = ""
+    """JSON Schema that the model fills in, as JSON text; empty for an answer that is text."""
+    sampling: Sampling | None = None
+    previous_run_id: str = ""
+    """The run that this one goes on from."""
 
 
 @dataclass(frozen=True)
@@ -310,6 +343,10 @@ class Turn:
     """Run that wrote it, if one did."""
     run_status: RunStatus | None = None
     """How that run ended; None for a question, and where it is not known."""
+    calls: Sequence[FunctionCall] = ()
+    """Functions of the caller's that the assistant called."""
+    call_id: str = ""
+    """Of a tool's message: the call that it answers."""
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """The orchestrator's settings."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -17,6 +18,7 @@ from kit.llm.providers import (
     is_endpoint_url,
     make_catalog,
     parse_providers,
+    parse_sampling,
 )
 from kit.network.egress import parse_networks
 from kit.process.settings import Folders, MessageStoreSettings, SigningServiceSettings
@@ -81,6 +83,10 @@ class OrchestratorSettings(MessageStoreSettings, SigningServiceSettings):
     """Which models each operation asks, in their order, as a JSON object: `{"answer": ["openai/gpt-4.1", "gpu/qwen3"], "default":
     "gpu/qwen3"}`. Operations are plan, answer, verify, summarise and facts; what is not named does as `default`, and without that
     asks the first model of each provider in turn."""
+
+    llm_sampling: str = ""
+    """How models choose their words, for each operation, as a JSON object: `{"answer": {"temperature": 0.3, "top_p": 0.9}}`. What
+    is not named has temperature 0 and the provider's own top_p. Requests of OpenAI's API may say otherwise for their answer."""
 
     model_credentials_life_s: float = Field(default=3600.0, gt=0, le=3600.0)
     """How long the key of a model that a user brings with a question is kept, sealed, for a run that does not end: longer than any
@@ -302,6 +308,13 @@ class OrchestratorSettings(MessageStoreSettings, SigningServiceSettings):
             _catalog(info.data, value)
         return value
 
+    @field_validator("llm_sampling")
+    @classmethod
+    def _is_sampling(cls, value: str) -> str:
+        if value.strip():
+            parse_sampling(value)
+        return value
+
     @field_validator("egress_allowed_networks")
     @classmethod
     def _are_networks(cls, value: str) -> str:
@@ -320,7 +333,9 @@ class OrchestratorSettings(MessageStoreSettings, SigningServiceSettings):
     def model_catalog(self) -> Catalog | None:
         """All providers and what each operation asks; None where there is no model."""
         prices = (self.llm_prompt_usd_per_million_tokens, self.llm_completion_usd_per_million_tokens)
-        return _catalog(dict(self), self.llm_operations, *prices)
+        catalog = _catalog(dict(self), self.llm_operations, *prices)
+        sampling = parse_sampling(self.llm_sampling) if self.llm_sampling.strip() else {}
+        return catalog and replace(catalog, sampling=sampling)
 
 
 _SETTINGS_OF_MODELS = {

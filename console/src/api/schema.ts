@@ -1153,6 +1153,50 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/responses/{response_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Response
+         * @description A response of the caller's: every run is one, as long as it is kept.
+         */
+        get: operations["get_response_v1_responses__response_id__get"];
+        put?: never;
+        post?: never;
+        /**
+         * Delete Response
+         * @description Removes a response with its run. One that is being made is cancelled first. Harmless when repeated.
+         */
+        delete: operations["delete_response_v1_responses__response_id__delete"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/responses/{response_id}/cancel": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Cancel Response
+         * @description Asks a response that is being made to stop. It then ends as `cancelled`, unless it had already ended.
+         */
+        post: operations["cancel_response_v1_responses__response_id__cancel_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/runs": {
         parameters: {
             query?: never;
@@ -2058,6 +2102,11 @@ export interface components {
              */
             ending: string;
             /**
+             * Function Calls
+             * @description Functions of the caller's that the model calls. The run ends with them: the caller makes the calls and asks anew.
+             */
+            function_calls: components["schemas"]["FunctionCall"][];
+            /**
              * Method
              * @description `model` or `extractive`.
              */
@@ -2089,6 +2138,43 @@ export interface components {
             text: string;
             /** @description What was checked, claim by claim. Null where there was nothing to check. */
             verification: components["schemas"]["Verification"] | null;
+        };
+        /**
+         * AnswerFormat
+         * @description The form of the answer.
+         */
+        AnswerFormat: {
+            /** @description The schema, in a chat completion. */
+            json_schema?: components["schemas"]["AnswerSchema"] | null;
+            /**
+             * Schema
+             * @description The schema, in Responses.
+             */
+            schema?: {
+                [key: string]: unknown;
+            } | null;
+            /**
+             * Type
+             * @description `text`, `json_object` or `json_schema`.
+             */
+            type: string;
+        } & {
+            [key: string]: unknown;
+        };
+        /**
+         * AnswerSchema
+         * @description A schema that the answer follows.
+         */
+        AnswerSchema: {
+            /**
+             * Schema
+             * @description JSON Schema of an object.
+             */
+            schema?: {
+                [key: string]: unknown;
+            } | null;
+        } & {
+            [key: string]: unknown;
         };
         /**
          * ApiKey
@@ -2669,6 +2755,25 @@ export interface components {
             wall_clock_s: number | null;
         };
         /**
+         * CalledFunction
+         * @description The function of a call.
+         */
+        CalledFunction: {
+            /**
+             * Arguments
+             * @description Its arguments, as JSON text.
+             * @default
+             */
+            arguments: string;
+            /**
+             * Name
+             * @description Its name.
+             */
+            name: string;
+        } & {
+            [key: string]: unknown;
+        };
+        /**
          * Caller
          * @description Who is asking.
          */
@@ -2811,7 +2916,7 @@ export interface components {
             max_tokens?: number | null;
             /**
              * Messages
-             * @description The last one is the user's.
+             * @description The last one is the user's, or a `tool`'s.
              */
             messages: components["schemas"]["ChatMessage"][];
             /**
@@ -2825,12 +2930,27 @@ export interface components {
              */
             n?: number | null;
             /**
+             * Parallel Tool Calls
+             * @description Whether several functions may be called at once; true unless said.
+             */
+            parallel_tool_calls?: boolean | null;
+            /**
              * Reasoning Effort
              * @description `low`, `medium` or `high` effort of `groundwork/research`.
              */
             reasoning_effort?: string | null;
             /** @description The form of the answer. */
-            response_format?: components["schemas"]["ResponseFormat"] | null;
+            response_format?: components["schemas"]["AnswerFormat"] | null;
+            /**
+             * Seed
+             * @description Of the model, where its provider has one.
+             */
+            seed?: number | null;
+            /**
+             * Stop
+             * @description Texts before which the model stops.
+             */
+            stop?: string | string[] | null;
             /**
              * Stream
              * @description Whether the answer comes in pieces.
@@ -2840,7 +2960,7 @@ export interface components {
             stream_options?: components["schemas"]["StreamOptions"] | null;
             /**
              * Temperature
-             * @description Not used: the operator sets it.
+             * @description Of the model; else the operator's.
              */
             temperature?: number | null;
             /**
@@ -2849,15 +2969,18 @@ export interface components {
              */
             thread_id?: string | null;
             /**
-             * Tools
-             * @description Functions of the caller's are refused; an empty list is none.
+             * Tool Choice
+             * @description Whether functions may, must or must not be called.
              */
-            tools?: {
-                [key: string]: unknown;
-            }[] | null;
+            tool_choice?: ("auto" | "none" | "required") | components["schemas"]["ToolChoice"] | null;
+            /**
+             * Tools
+             * @description Functions of the caller's.
+             */
+            tools?: components["schemas"]["ChatTool"][] | null;
             /**
              * Top P
-             * @description Not used: the operator sets it.
+             * @description Of the model; else the operator's.
              */
             top_p?: number | null;
             /**
@@ -2880,10 +3003,20 @@ export interface components {
             content?: string | components["schemas"]["ContentPart"][] | null;
             /**
              * Role
-             * @description Who wrote it. What `system` and `developer` say is not used, and named in X-Groundwork-Ignored.
+             * @description Who wrote it. What `system` and `developer` say is told to the model within the rules of the house; `function`, which OpenAI has given up, is not used and named in X-Groundwork-Ignored.
              * @enum {string}
              */
             role: "system" | "developer" | "user" | "assistant" | "tool" | "function";
+            /**
+             * Tool Call Id
+             * @description Of a `tool`: the call that it answers.
+             */
+            tool_call_id?: string | null;
+            /**
+             * Tool Calls
+             * @description Functions that the assistant called.
+             */
+            tool_calls?: components["schemas"]["MessageCall"][] | null;
         } & {
             [key: string]: unknown;
         };
@@ -2946,6 +3079,21 @@ export interface components {
              * @description What becomes of a claim that its sources do not carry: `mark` (it loses its citation), `remove` (its sentence is left out), or `off` (nothing is checked). Null means the service's setting.
              */
             verify?: ("mark" | "remove" | "off") | null;
+        };
+        /**
+         * ChatTool
+         * @description A tool of a chat completion.
+         */
+        ChatTool: {
+            /** @description The function. */
+            function?: components["schemas"]["FunctionDefinition"] | null;
+            /**
+             * Type
+             * @description `function`; others are refused.
+             */
+            type: string;
+        } & {
+            [key: string]: unknown;
         };
         /**
          * CheckedBy
@@ -4599,6 +4747,54 @@ export interface components {
             };
         };
         /**
+         * FunctionCall
+         * @description A call of a function of the caller's.
+         */
+        FunctionCall: {
+            /**
+             * Arguments
+             * @description Arguments, as JSON text.
+             */
+            arguments: {
+                [key: string]: unknown;
+            };
+            /**
+             * Call Id
+             * @description Names the call for its result.
+             */
+            call_id: string | null;
+            /**
+             * Name
+             * @description Function.
+             */
+            name: string;
+        };
+        /**
+         * FunctionDefinition
+         * @description A function of the caller's.
+         */
+        FunctionDefinition: {
+            /**
+             * Description
+             * @description What it does, for the model.
+             */
+            description?: string | null;
+            /**
+             * Name
+             * @description 1 to 64 letters, digits, `-` and `_`.
+             */
+            name: string;
+            /**
+             * Parameters
+             * @description JSON Schema of its arguments, an object.
+             */
+            parameters?: {
+                [key: string]: unknown;
+            } | null;
+        } & {
+            [key: string]: unknown;
+        };
+        /**
          * GivenAnswer
          * @description An answer to a question.
          */
@@ -5256,6 +5452,28 @@ export interface components {
             verification?: components["schemas"]["Verification"] | null;
         };
         /**
+         * MessageCall
+         * @description A call that the assistant wanted.
+         */
+        MessageCall: {
+            /** @description What was called. */
+            function: components["schemas"]["CalledFunction"];
+            /**
+             * Id
+             * @description Names the call for its result.
+             */
+            id: string;
+            /**
+             * Type
+             * @description `function`.
+             * @default function
+             * @constant
+             */
+            type: "function";
+        } & {
+            [key: string]: unknown;
+        };
+        /**
          * MetadataValues
          * @description One metadata field and the values that it may have.
          */
@@ -5412,6 +5630,19 @@ export interface components {
              * @description In the order of the settings.
              */
             providers: components["schemas"]["ModelProvider"][];
+        };
+        /**
+         * NamedFunction
+         * @description The name of a function.
+         */
+        NamedFunction: {
+            /**
+             * Name
+             * @description Its name.
+             */
+            name: string;
+        } & {
+            [key: string]: unknown;
         };
         /**
          * NewApiKey
@@ -6592,28 +6823,35 @@ export interface components {
             verify?: ("mark" | "remove" | "off") | null;
         };
         /**
-         * ResponseFormat
-         * @description The form of the answer.
-         */
-        ResponseFormat: {
-            /**
-             * Type
-             * @description `text`; others are refused.
-             */
-            type: string;
-        } & {
-            [key: string]: unknown;
-        };
-        /**
          * ResponseInputItem
          * @description An item of the conversation in a request of Responses.
          */
         ResponseInputItem: {
             /**
+             * Arguments
+             * @description Of a call: its arguments, as JSON text.
+             */
+            arguments?: string | null;
+            /**
+             * Call Id
+             * @description Of a call and of its output.
+             */
+            call_id?: string | null;
+            /**
              * Content
-             * @description Text, or pieces of text.
+             * @description Of a message: text, or pieces of text.
              */
             content?: string | components["schemas"]["ContentPart"][] | null;
+            /**
+             * Name
+             * @description Of a call: the function.
+             */
+            name?: string | null;
+            /**
+             * Output
+             * @description Of an output: what the function returned.
+             */
+            output?: string | components["schemas"]["ContentPart"][] | null;
             /**
              * Role
              * @description Who wrote it.
@@ -6621,7 +6859,7 @@ export interface components {
             role?: ("system" | "developer" | "user" | "assistant") | null;
             /**
              * Type
-             * @description `message`; others are refused.
+             * @description `message`, `function_call` or `function_call_output`; `reasoning` and `file_search_call` are passed over, others are refused.
              */
             type?: string | null;
         } & {
@@ -6645,15 +6883,30 @@ export interface components {
          */
         ResponsesRequest: {
             /**
+             * Background
+             * @description Whether the answer is fetched later, at GET /v1/responses/{response_id}.
+             */
+            background?: boolean | null;
+            /**
+             * Conversation
+             * @description Refused: use `previous_response_id`.
+             */
+            conversation?: unknown;
+            /**
              * Guard
              * @description Groundwork's own. What becomes of a question that gives orders to the model, asks for its secrets or asks for harm: `flag` (the run says so) or `block` (it is refused with `QUESTION_BLOCKED`). Null means the service's setting, which this may only make stricter.
              */
             guard?: ("flag" | "block") | null;
             /**
              * Input
-             * @description A question, or a conversation whose last message is the user's.
+             * @description A question, or a conversation whose last message is the user's or the output of a function.
              */
             input: string | components["schemas"]["ResponseInputItem"][];
+            /**
+             * Instructions
+             * @description Told to the model within the rules of the house.
+             */
+            instructions?: string | null;
             /**
              * Max Output Tokens
              * @description Tokens of the answer.
@@ -6661,26 +6914,58 @@ export interface components {
             max_output_tokens?: number | null;
             /**
              * Model
-             * @description As of chat completions.
+             * @description `groundwork`, `groundwork/<agent>` or `groundwork/research`; with `@` and a collection's id behind it, that collection is searched: `groundwork@handbook`.
              */
             model: string;
+            /**
+             * Parallel Tool Calls
+             * @description Whether several functions may be called at once; true unless said.
+             */
+            parallel_tool_calls?: boolean | null;
+            /**
+             * Previous Response Id
+             * @description The response that this one goes on from. Not together with `thread_id`.
+             */
+            previous_response_id?: string | null;
             /** @description Effort of `groundwork/research`. */
             reasoning?: components["schemas"]["Reasoning"] | null;
             /**
+             * Store
+             * @description False: the response is deleted once it is answered. True unless said.
+             */
+            store?: boolean | null;
+            /**
              * Stream
-             * @description Whether the answer comes as events.
+             * @description Whether the answer comes in pieces.
              */
             stream?: boolean | null;
+            /**
+             * Temperature
+             * @description Of the model; else the operator's.
+             */
+            temperature?: number | null;
+            /** @description The form of the answer. */
+            text?: components["schemas"]["TextOptions"] | null;
             /**
              * Thread Id
              * @description Groundwork's own: thread to continue.
              */
             thread_id?: string | null;
             /**
+             * Tool Choice
+             * @description Whether functions may, must or must not be called.
+             */
+            tool_choice?: ("auto" | "none" | "required") | components["schemas"]["ToolChoice"] | null;
+            /**
              * Tools
-             * @description `file_search` says where to look.
+             * @description `file_search` says where to look; functions are the caller's.
              */
             tools?: components["schemas"]["ResponseTool"][] | null;
+            /**
+             * Top P
+             * @description Of the model; else the operator's.
+             */
+            top_p?: number | null;
             /**
              * Verify
              * @description Groundwork's own. What becomes of a claim that its sources do not carry: `mark` (it loses its citation), `remove` (its sentence is left out), or `off` (nothing is checked). Null means the service's setting.
@@ -6695,13 +6980,30 @@ export interface components {
          */
         ResponseTool: {
             /**
+             * Description
+             * @description Of a function: what it does, for the model.
+             */
+            description?: string | null;
+            /**
+             * Name
+             * @description Of a function: 1 to 64 letters, digits, `-` and `_`.
+             */
+            name?: string | null;
+            /**
+             * Parameters
+             * @description Of a function: JSON Schema of its arguments, an object.
+             */
+            parameters?: {
+                [key: string]: unknown;
+            } | null;
+            /**
              * Type
-             * @description `file_search`; others are refused.
+             * @description `file_search` or `function`; others are refused.
              */
             type: string;
             /**
              * Vector Store Ids
-             * @description Where to look.
+             * @description Of `file_search`: where to look.
              */
             vector_store_ids?: string[];
         } & {
@@ -7974,6 +8276,16 @@ export interface components {
             switched_off: components["schemas"]["SwitchedOffAgent"][];
         };
         /**
+         * TextOptions
+         * @description How the answer is written.
+         */
+        TextOptions: {
+            /** @description `text`, `json_object` or `json_schema`. */
+            format?: components["schemas"]["AnswerFormat"] | null;
+        } & {
+            [key: string]: unknown;
+        };
+        /**
          * ThinkingEvent
          * @description `thinking`: progress, or what was done in a lesser way than asked and why.
          */
@@ -8408,6 +8720,26 @@ export interface components {
              * @default null
              */
             verification: components["schemas"]["Verification"] | null;
+        };
+        /**
+         * ToolChoice
+         * @description The tool that must be called.
+         */
+        ToolChoice: {
+            /** @description Which, in a chat completion. */
+            function?: components["schemas"]["NamedFunction"] | null;
+            /**
+             * Name
+             * @description Which, in Responses.
+             */
+            name?: string | null;
+            /**
+             * Type
+             * @description `function`.
+             */
+            type: string;
+        } & {
+            [key: string]: unknown;
         };
         /**
          * ToolError
@@ -16109,6 +16441,255 @@ export interface operations {
             };
             /** @description It took too long. */
             504: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_response_v1_responses__response_id__get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The response: `resp_` and the id of its run. */
+                response_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The response as it is now. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": unknown;
+                };
+            };
+            /** @description The request is not valid. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An API key is needed, and was not sent or is not good. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not for this caller (want of a scope, or not theirs), or asked for under a foreign host name or by a foreign page. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too much at once; wait as Retry-After says. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something went wrong on our side; the trace id finds it. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A service is unavailable; wait as Retry-After says. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    delete_response_v1_responses__response_id__delete: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The response: `resp_` and the id of its run. */
+                response_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It is gone. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": unknown;
+                };
+            };
+            /** @description The request is not valid. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An API key is needed, and was not sent or is not good. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not for this caller (want of a scope, or not theirs), or asked for under a foreign host name or by a foreign page. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too much at once; wait as Retry-After says. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something went wrong on our side; the trace id finds it. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A service is unavailable; wait as Retry-After says. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    cancel_response_v1_responses__response_id__cancel_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The response: `resp_` and the id of its run. */
+                response_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The response as it was. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": unknown;
+                };
+            };
+            /** @description The request is not valid. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An API key is needed, and was not sent or is not good. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not for this caller (want of a scope, or not theirs), or asked for under a foreign host name or by a foreign page. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too much at once; wait as Retry-After says. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something went wrong on our side; the trace id finds it. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A service is unavailable; wait as Retry-After says. */
+            503: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -12,6 +12,8 @@ from kit.llm.messages import ChatMessage, Request, ToolSpec
 
 _OTHER_LIMIT = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
 
+_SAMPLING = ("top_p", "seed", "stop")
+
 
 def encode(request: Request, model: str, preset: Preset, refused: Set[str] = frozenset()) -> dict[str, Any]:
     """The body. `refused` are fields that this server does not take: they are left out, or called by their other name."""
@@ -26,6 +28,7 @@ def encode(request: Request, model: str, preset: Preset, refused: Set[str] = fro
     }
     if preset.thinking_models.search(model) and not preset.thinkers_take_temperature:
         del body["temperature"]
+    body |= {name: value for name in _SAMPLING if (value := getattr(request, name)) not in (None, (), [])}
     tools = [spec for spec in request.tools if not _is_left_out(spec, request, preset)]
     if tools:
         body["tools"] = [_strict_tool(spec) if preset.strict_tools else _tool(spec) for spec in tools]

@@ -40,7 +40,16 @@ _UNKNOWN_FIELD = re.compile(
     r"|extra inputs?|invalid (?:field|parameter|argument)",
     re.IGNORECASE,
 )
-_OPTIONAL_FIELDS = ("stream_options", "temperature", "max_completion_tokens", "max_tokens", "tool_choice")
+_OPTIONAL_FIELDS = (
+    "stream_options",
+    "temperature",
+    "top_p",
+    "seed",
+    "stop",
+    "max_completion_tokens",
+    "max_tokens",
+    "tool_choice",
+)
 """Fields that a request can do without, or that have another name. A schema cannot be left out in silence."""
 _PASSING = {
     HTTPStatus.REQUEST_TIMEOUT,

@@ -1,13 +1,12 @@
 """Citations as OpenAI's clients know them: annotations of the text, with what Groundwork knows besides."""
 
-import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from kit.vocabulary.run_fold import RunFold
 from services.gateway.models import Json
-from services.gateway.openai.shapes import file_name
+from services.gateway.openai.content import Mark
+from services.gateway.openai.stores.shapes import file_name
 
-_MARK = re.compile(r"\[(\d{1,4})\]")
 _TITLE_CHARACTERS = 200
 _GROUNDS = (
     "number",
@@ -22,7 +21,7 @@ _GROUNDS = (
 )
 
 
-def url_citations(text: str, run: RunFold) -> list[Json]:
+def url_citations(marks: Sequence[Mark], run: RunFold) -> list[Json]:
     """Annotations of a chat completion: one a mark, `start_index` and `end_index` in characters (code points) of the text."""
     return [
         {
@@ -35,7 +34,7 @@ def url_citations(text: str, run: RunFold) -> list[Json]:
             },
             "groundwork": _grounds(citation, start, run),
         }
-        for start, end, citation in _marks(text, run)
+        for start, end, citation in _cited(marks, run)
     ]
 
 
@@ -44,7 +43,7 @@ def cited_documents(run: RunFold) -> set[str]:
     return {each["document_id"] for each in (run.answer or {}).get("citations", ()) if each["document_id"]}
 
 
-def file_citations(text: str, run: RunFold, file_ids: Mapping[str, str]) -> list[Json]:
+def file_citations(marks: Sequence[Mark], run: RunFold, file_ids: Mapping[str, str]) -> list[Json]:
     """Annotations of a response: one a mark, `index` where the mark stands in the text. `file_ids`: by what id clients know the
     file of a document; a document that is missing there is known by its own."""
     return [
@@ -55,13 +54,13 @@ def file_citations(text: str, run: RunFold, file_ids: Mapping[str, str]) -> list
             "filename": file_name(citation["document_name"]),
             "groundwork": {**_grounds(citation, start, run), "url": _address(citation)},
         }
-        for start, _, citation in _marks(text, run)
+        for start, _, citation in _cited(marks, run)
     ]
 
 
-def _marks(text: str, run: RunFold) -> list[tuple[int, int, Json]]:
+def _cited(marks: Sequence[Mark], run: RunFold) -> list[tuple[int, int, Json]]:
     cited: Mapping[int, Json] = {each["number"]: each for each in (run.answer or {}).get("citations", ())}
-    found = ((match.start(), match.end(), cited.get(int(match[1]))) for match in _MARK.finditer(text))
+    found = ((mark.start, mark.end, cited.get(mark.number)) for mark in marks)
     return [(start, end, citation) for start, end, citation in found if citation is not None]
 
 

@@ -12,7 +12,7 @@ from services.gateway.backends import Services
 from services.gateway.errors import ModelNotOffered, UnsupportedParameter
 from services.gateway.openai.errors import OpenAiRoute
 from services.gateway.openai.replies import reply
-from services.gateway.openai.store_requests import EmbeddingsRequest
+from services.gateway.openai.stores.requests import EmbeddingsRequest
 from services.gateway.schemas.problem import problems
 
 router = APIRouter(prefix="/v1", tags=["openai"], route_class=OpenAiRoute)

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from fastapi.responses import JSONResponse
 
 from services.gateway.models import Json
-from services.gateway.openai.requests import OpenAiBody
+from services.gateway.openai.messages import OpenAiBody
 
 
 def ignored_header(names: Iterable[str]) -> dict[str, str]:

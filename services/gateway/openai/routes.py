@@ -1,32 +1,43 @@
-"""The routes in the shape of OpenAI's API: any client that takes a `base_url` gets answers with citations."""
+"""The routes of chat completions and Responses in the shape of OpenAI's API: any client that takes a `base_url` gets answers with
+citations."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
 from functools import partial
+from typing import Annotated
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Path
 from fastapi.responses import JSONResponse, Response
+from groundwork.orchestrator.v1 import orchestrator_pb2 as pb
 
+from kit.vocabulary.run_fold import RUNNING, RunFold
 from services.gateway.access.existence import require_existing
 from services.gateway.access.own_default import resolve_collection_ids
 from services.gateway.access.scopes import NEEDS_QUERY
 from services.gateway.backends import Backends, Services
-from services.gateway.models import RunEvent
+from services.gateway.encoding import encode
+from services.gateway.models import Json, RunEvent
 from services.gateway.openai.annotations import cited_documents
-from services.gateway.openai.answers import chat_chunks, chat_completion, response, response_events
+from services.gateway.openai.answers import chat_chunks, chat_completion
 from services.gateway.openai.asking import asked_collections, run_request
 from services.gateway.openai.errors import OpenAiRoute
-from services.gateway.openai.replies import ignored_header
-from services.gateway.openai.requests import ChatCompletionRequest, OpenAiBody, ResponsesRequest
-from services.gateway.openai.store_calls import file_ids
+from services.gateway.openai.messages import OpenAiBody
+from services.gateway.openai.replies import ignored_header, reply
+from services.gateway.openai.requests import ChatCompletionRequest
+from services.gateway.openai.response_answers import AskedResponse, response, response_events, run_id_of
+from services.gateway.openai.response_requests import ResponseId, ResponsesRequest
+from services.gateway.openai.stores.calls import file_ids
+from services.gateway.openai.stores.shapes import deleted
 from services.gateway.schemas.fields import IdempotencyKey
 from services.gateway.schemas.problem import problems
-from services.gateway.streams.answers import fold_events
+from services.gateway.streams.answers import answered, fold_events
 from services.gateway.streams.shares import STREAM_PLACE_IF_ASKED
 from services.gateway.streams.sse import Encoded, EventStream
 from services.gateway.streams.streaming import first_event, started
 
 router = APIRouter(prefix="/v1", tags=["openai"], route_class=OpenAiRoute, dependencies=[NEEDS_QUERY])
 _PROBLEMS = problems(404, 409, 413, 415, 429, 504)
+ResponsePath = Annotated[ResponseId, Path(description="The response: `resp_` and the id of its run.")]
 
 
 @router.post(
@@ -40,12 +51,14 @@ async def create_chat_completion(
     """OpenAI's chat completions over the caller's documents. Citations are `annotations` of the message; in a stream, of the chunk
     with the `finish_reason`. Errors have OpenAI's shape. Members that change nothing are named in X-Groundwork-Ignored."""
     events = await _events(request, services, idempotency_key or "")
+    by_schema = bool(request.answer_schema)
     if not request.stream:
         run = await fold_events(events)
-        return JSONResponse(chat_completion(run, request.model), headers=_headers(run.run_id, request))
+        body = chat_completion(run, request.model, by_schema=by_schema)
+        return JSONResponse(body, headers=_headers(run.run_id, request))
     first = await first_event(events)
     usage = request.stream_options is not None and request.stream_options.include_usage
-    chunks = chat_chunks(first, events, request.model, include_usage=usage)
+    chunks = chat_chunks(first, events, request.model, include_usage=usage, by_schema=by_schema)
     return _stream(chunks, first.run_id, request, services)
 
 
@@ -60,19 +73,104 @@ async def create_response(
     """OpenAI's responses over the caller's documents: `vector_store_ids` of the tool `file_search` are ids of collections. The
     citations are `file_citation` annotations. Errors have OpenAI's shape. Members that change nothing are named in
     X-Groundwork-Ignored."""
-    events = await _events(request.as_chat(), services, idempotency_key or "")
+    previous = run_id_of(request.previous_response_id or "")
+    events = await _events(request.as_chat(), services, idempotency_key or "", previous)
+    asked = AskedResponse(
+        request.model,
+        request.previous_response_id,
+        by_schema=bool(request.answer_schema),
+        is_stored=request.store is not False,
+        in_background=bool(request.background),
+    )
+    if request.background:
+        run_id = (await first_event(events)).run_id
+        return JSONResponse(response(RunFold(run_id, status=RUNNING), asked), headers=_headers(run_id, request))
     if not request.stream:
         run = await fold_events(events)
-        known_as = await file_ids(services, cited_documents(run))
-        return JSONResponse(response(run, request.model, known_as), headers=_headers(run.run_id, request))
+        try:
+            if run.status != "waiting":
+                answered(run)
+            body = response(run, asked, await file_ids(services, cited_documents(run)))
+        finally:
+            if not asked.is_stored:
+                await _delete(services, run.run_id)
+        return JSONResponse(body, headers=_headers(run.run_id, request))
     first = await first_event(events)
-    pieces = response_events(first, events, request.model, partial(file_ids, services))
+    pieces: AsyncGenerator[Encoded, None] = response_events(first, events, asked, partial(file_ids, services))
+    if not asked.is_stored:
+        pieces = _not_stored(pieces, services, first.run_id)
     return _stream(pieces, first.run_id, request, services)
 
 
-async def _events(request: ChatCompletionRequest, services: Backends, idempotency_key: str) -> AsyncIterator[RunEvent]:
+@router.get(
+    "/responses/{response_id}",
+    responses={200: {"description": "The response as it is now."}, **problems(404)},
+)
+async def get_response(response_id: ResponsePath, services: Services) -> JSONResponse:
+    """A response of the caller's: every run is one, as long as it is kept."""
+    request = pb.GetRunRequest(run_id=run_id_of(response_id))
+    answer = await services.orchestrator.GetRun(request, timeout=services.settings.rpc_timeout_s)
+    return reply(await _told(services, answer.run))
+
+
+@router.post(
+    "/responses/{response_id}/cancel",
+    responses={200: {"description": "The response as it was."}, **problems(404)},
+)
+async def cancel_response(response_id: ResponsePath, services: Services) -> JSONResponse:
+    """Asks a response that is being made to stop. It then ends as `cancelled`, unless it had already ended."""
+    request = pb.CancelRunRequest(run_id=run_id_of(response_id))
+    answer = await services.orchestrator.CancelRun(request, timeout=services.settings.rpc_timeout_s)
+    return reply(await _told(services, answer.run))
+
+
+@router.delete("/responses/{response_id}", responses={200: {"description": "It is gone."}, **problems()})
+async def delete_response(response_id: ResponsePath, services: Services) -> JSONResponse:
+    """Removes a response with its run. One that is being made is cancelled first. Harmless when repeated."""
+    await _delete(services, run_id_of(response_id))
+    return reply(deleted(response_id, "response"))
+
+
+async def _delete(services: Backends, run_id: str) -> None:
+    request = pb.DeleteRunRequest(run_id=run_id)
+    await services.orchestrator.DeleteRun(request, timeout=services.settings.rpc_timeout_s)
+
+
+async def _not_stored(
+    pieces: AsyncGenerator[Encoded, None], services: Backends, run_id: str
+) -> AsyncGenerator[Encoded, None]:
+    """The pieces of a response that is deleted behind the last one, or once nobody reads it any more."""
+    try:
+        async with aclosing(pieces):
+            async for piece in pieces:
+                yield piece
+    finally:
+        await _delete(services, run_id)
+
+
+async def _told(services: Backends, run: pb.Run) -> Json:
+    """A run that is kept as a response."""
+    known = encode(run)
+    fold = RunFold(
+        run_id=run.run_id,
+        thread_id=known["thread_id"],
+        status=known["status"] or "",
+        text=run.answer.text,
+        answer=known["answer"],
+        verification=known["answer"] and known["answer"]["verification"],
+        usage=known["usage"] or {},
+        error=known["error"],
+    )
+    model = "groundwork/research" if run.mode == pb.RUN_MODE_AGENT else "groundwork"
+    asked = AskedResponse(model, by_schema=run.follows_schema, created_at_s=run.created_at.seconds)
+    return response(fold, asked, await file_ids(services, cited_documents(fold)))
+
+
+async def _events(
+    request: ChatCompletionRequest, services: Backends, idempotency_key: str, previous_run_id: str = ""
+) -> AsyncIterator[RunEvent]:
     collection_ids = resolve_collection_ids(services, asked_collections(request))
-    run = run_request(request, collection_ids, idempotency_key)
+    run = run_request(request, collection_ids, idempotency_key, previous_run_id)
     await require_existing(services, collection_ids, request.thread_id or "")
     return started(services, run)
 

@@ -10,9 +10,9 @@ from itertools import islice
 from typing import Any
 
 import json_repair
-from jsonschema import Draft202012Validator
 from jsonschema.exceptions import best_match
 
+from kit.json_schema import SchemaCheck
 from kit.llm import (
     ChatMessage,
     Finish,
@@ -25,6 +25,7 @@ from kit.llm import (
     Retraction,
     TextDelta,
 )
+from kit.llm.schema_calls import as_text
 from services.orchestrator.answering.generation import LONGEST_ANSWER_CHARS, Generator, Listener
 from services.orchestrator.answering.marks import rewrite_marks
 from services.orchestrator.log.events import Citation, Evidence
@@ -55,17 +56,21 @@ async def fill_in(
     system: str,
     max_tokens: int,
     listener: Listener,
+    called: Sequence[ChatMessage] = (),
 ) -> Mapping[str, Any]:
-    """An object that follows the schema. Raises NoBlock, QuestionTooLong, ModelUnavailable, ModelRejected."""
+    """An object that follows the schema, but for the marks in its texts. `called` is what was called for the question.
+
+    Raises NoBlock, QuestionTooLong, ModelUnavailable, ModelRejected.
+    """
     wrong = ""
     with generator.held():  # the model that is asked is the one that the prompt was made for
         prompt = await compose(question, history, evidence, generator.model, answer_tokens=max_tokens, system=system)
-        messages = list(prompt.messages)
+        messages = [*prompt.messages, *as_text(called)]
         for _ in range(_TRIES):
             request = Request(list(messages), prompt.max_tokens, schema=schema)
             text = await _written(generator.model, request, listener)
             block = read_object(text)
-            wrong = "It is no JSON object." if block is None else violation(block, schema)
+            wrong = "It is no JSON object." if block is None else violation(without_marks_in(block), schema)
             if block is not None and not wrong:
                 rewrite = partial(rewrite_marks, valid={each.number for each in evidence})
                 return {name: _with_strings(value, rewrite) for name, value in block.items()}
@@ -154,10 +159,18 @@ def _repaired(text: str) -> Mapping[str, Any] | None:
 
 def violation(block: Mapping[str, Any], schema: Mapping[str, Any]) -> str:
     """What is wrong with the block, as a sentence; empty when nothing is."""
-    error = best_match(Draft202012Validator(schema).iter_errors(block))
+    try:
+        error = best_match(SchemaCheck(schema).iter_errors(block))
+    except RecursionError:
+        return "The schema refers to itself without end."
     if error is None:
         return ""
     return f"At {error.json_path}: {error.message[:300]}."
+
+
+def without_marks_in(block: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The block as its schema is compared with: a mark behind a value of a list of choices is no other value."""
+    return {name: _with_strings(value, partial(_MARK.sub, "")) for name, value in block.items()}
 
 
 def outline(block: Any, level: int = 0) -> str:

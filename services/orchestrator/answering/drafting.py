@@ -10,7 +10,7 @@ from kit.errors import GroundworkError
 from kit.language.anaphora import starts_with_anaphor
 from kit.language.question_language import Languages, language_of
 from kit.language.terms import tokens
-from kit.llm import FinishReason, Meter, Operation, Restart
+from kit.llm import ChatMessage, FinishReason, Meter, Operation, Restart
 from services.orchestrator import without_model as extractive
 from services.orchestrator.answering.citations import cited_numbers, finished_part
 from services.orchestrator.answering.generation import Generator, Listener
@@ -110,6 +110,9 @@ class Question:
 
     meter: Meter = field(default_factory=Meter, compare=False)
     """What the model has cost so far, for callers of the drafter outside of a run, which has its own (steps.usage.Metered)."""
+
+    called: Sequence[ChatMessage] = ()
+    """Functions of the caller's that were called for it, and what they returned."""
 
     check: AnswerCheck = field(default_factory=AnswerCheck, compare=False)
     """How what a model writes is checked."""

@@ -407,6 +407,16 @@ class Artefact(Payload):
 
 
 @dataclass(frozen=True)
+class FunctionCall:
+    """A call of a function of the caller's."""
+
+    call_id: str
+    name: str
+    arguments: str
+    """JSON text."""
+
+
+@dataclass(frozen=True)
 class Answer(Payload):
     text: str
     citations: Sequence[Citation]
@@ -428,6 +438,8 @@ class Answer(Payload):
     """What was checked, claim by claim."""
     artefacts: Sequence[Artefact] = ()
     """What the agent has made besides the text."""
+    function_calls: Sequence[FunctionCall] = ()
+    """Functions of the caller's that the model calls: the run ends with them."""
 
 
 @dataclass(frozen=True)

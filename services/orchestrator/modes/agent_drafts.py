@@ -22,7 +22,8 @@ _log = structlog.get_logger()
 
 async def write_own_draft(run: Run, drafter: Drafter, agent: Agent, question: Question) -> Draft:
     """The agent's answer. Where it has none of its own the documents are quoted."""
-    if agent.output is not None and drafter.generator is not None and drafter.model_name and question.evidence:
+    can_ask = drafter.generator is not None and drafter.model_name and (question.evidence or question.called)
+    if agent.output is not None and drafter.generator is not None and can_ask:
         try:
             return await _by_model(run, drafter, drafter.generator, agent, question)
         except GroundworkError as error:
@@ -43,6 +44,7 @@ async def _by_model(run: Run, drafter: Drafter, generator: Generator, agent: Age
         system=rules.with_prompt(rules.BLOCK, agent.prompt),
         max_tokens=question.answer_tokens,
         listener=Listener(restarted=tell_of_restart),
+        called=question.called,
     )
     draft = await drafter.judge(_text(agent, block), question, run.journal)
     # A draft that quotes the documents instead is not what the block says.

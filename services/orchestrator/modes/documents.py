@@ -1,6 +1,7 @@
 """An answer from documents, as the modes qa and grounded give it: history → plan → retrieve → draft."""
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -10,9 +11,9 @@ from services.orchestrator.agent import Agent, Searching
 from services.orchestrator.answering.drafting import EXTRACTIVE, Draft, degraded
 from services.orchestrator.answering.refusals import SEARCH_DOWN
 from services.orchestrator.conflicts.widening import compared_with, with_the_other_side
-from services.orchestrator.log.events import Answer, Budgets, Plan, Retrieval, SupportStatus, Thinking
+from services.orchestrator.log.events import Answer, Budgets, Evidence, Plan, Retrieval, SupportStatus, Thinking
 from services.orchestrator.log.screen import Screen
-from services.orchestrator.models import RunRecord, SearchQuery
+from services.orchestrator.models import RunRecord, SearchQuery, Turn
 from services.orchestrator.modes.drafts import PLAIN, answer_of, checked, write_draft
 from services.orchestrator.modes.mode import ModeServices
 from services.orchestrator.modes.threads import forgotten_documents
@@ -56,11 +57,7 @@ class DocumentAnswers:
         if is_small_talk(record.request.question):
             return await self._greeted(run, record.request.question)
         history = await self._threads.history(run, record, for_model=bool(self._drafter.model_name))
-        queries = search_queries(record.request.question, history)
-        plan = await run.once(
-            f"{within}plan", partial(resolved, Plan(agent.searching.strategy or "hybrid", queries)), Plan
-        )
-        retrieval = await self._evidence(run, record, plan, agent.searching, within)
+        retrieval = await self._found(run, record, agent, history, within)
         if retrieval is None:
             await Screen(run.journal).settle(SEARCH_DOWN)
             return Answer(SEARCH_DOWN, (), SupportStatus.UNAVAILABLE, EXTRACTIVE)
@@ -72,6 +69,22 @@ class DocumentAnswers:
             show=checked,
         )
         return answer_of(draft, retrieval.evidence)
+
+    async def evidence(self, run: Run, record: RunRecord, agent: Agent, history: Sequence[Turn]) -> Sequence[Evidence]:
+        """What one search finds for the question; nothing, said so, where search is down, and for small talk."""
+        if is_small_talk(record.request.question):
+            return ()
+        retrieval = await self._found(run, record, agent, history, "")
+        return () if retrieval is None else retrieval.evidence
+
+    async def _found(
+        self, run: Run, record: RunRecord, agent: Agent, history: Sequence[Turn], within: str
+    ) -> Retrieval | None:
+        queries = search_queries(record.request.question, history)
+        plan = await run.once(
+            f"{within}plan", partial(resolved, Plan(agent.searching.strategy or "hybrid", queries)), Plan
+        )
+        return await self._evidence(run, record, plan, agent.searching, within)
 
     async def _greeted(self, run: Run, question: str) -> Answer:
         """Small talk asks nothing of the documents."""

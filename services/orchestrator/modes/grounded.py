@@ -1,5 +1,6 @@
 """Mode grounded: an agent answers the next message of a conversation over documents."""
 
+import json
 from dataclasses import replace
 from functools import partial
 
@@ -11,13 +12,15 @@ from services.orchestrator.agent import Agent
 from services.orchestrator.answering.drafting import degraded
 from services.orchestrator.errors import AgentFailed, StepDiverged
 from services.orchestrator.log.events import AgentChosen, Answer, Budgets, Degradation, RunMode, Thinking
-from services.orchestrator.models import RunRecord, ToolSelection
+from services.orchestrator.models import RunRecord, RunRequest, ToolSelection
 from services.orchestrator.modes.agents import AUTO
 from services.orchestrator.modes.documents import DocumentAnswers, Limits, is_small_talk
+from services.orchestrator.modes.function_answers import FunctionAnswers
 from services.orchestrator.modes.mode import Mode, ModeServices
 from services.orchestrator.modes.proactive import ChatTurn
-from services.orchestrator.modes.routing import Router
+from services.orchestrator.modes.routing import DEFAULT, Router
 from services.orchestrator.modes.tool_answers import ChatLimits, ToolAnswers
+from services.orchestrator.prompts import rules
 from services.orchestrator.settings import OrchestratorSettings
 from services.orchestrator.steps.budgets import usual_for
 from services.orchestrator.steps.run import Run, resolved
@@ -40,6 +43,7 @@ class Grounded(Mode):
     name = RunMode.GROUNDED
     description = "The next message of a conversation over documents, answered by an agent."
     takes_agents = True
+    takes_functions = True
     remembers = True
 
     def __init__(self, services: ModeServices, limits: Limits, with_tools: ChatLimits = ChatLimits()) -> None:  # noqa: B008 - frozen
@@ -51,6 +55,7 @@ class Grounded(Mode):
         self._remembering = services.remembering
         self._tools = ToolAnswers(services, with_tools)
         self._documents = DocumentAnswers(services, limits)
+        self._functions = FunctionAnswers(services, with_tools, self._documents)
         self._hands = Hands(
             services.searcher, services.sources, services.drafter, services.scorer, services.checks, services.library
         )
@@ -58,11 +63,15 @@ class Grounded(Mode):
     async def answer(self, run: Run, record: RunRecord) -> Answer:
         chosen = await run.once("agent", partial(self._choose, run, record), AgentChosen)
         agent = self._agents.get(chosen.name) or await self._instead(run, chosen)
+        agent = _as_asked(agent, record.request)
         if self._drafter.model_name:
             agent = replace(agent, prompt=await self._remembering.added_to(agent.prompt, run, record))
         asked = record.request.budgets
         budgets = usual_for(agent.budgets, _WITH_TOOLS) if agent.tools else agent.budgets
         run.narrow(replace(budgets, answer_tokens=asked.answer_tokens or budgets.answer_tokens))
+        if record.request.functions or record.request.called:
+            answer = await self._functions.answer(run, record, agent)
+            return answer or await self._documents.answer(run, record, agent, within="documents/")
         if agent.work is not None and not is_small_talk(record.request.question):
             answer = await self._by_own_work(run, record, agent)
             return answer or await self._documents.answer(run, record, agent, within="documents/")
@@ -72,6 +81,8 @@ class Grounded(Mode):
     async def _choose(self, run: Run, record: RunRecord) -> AgentChosen:
         if record.request.agent not in ("", AUTO):
             return await self._router.choose(record.request, (), may_ask=False)
+        if record.request.functions or record.request.called or record.request.answer_schema:
+            return AgentChosen(self._agents.default.name, DEFAULT)
         may_ask = bool(self._hands.drafter.model_name) and not is_small_talk(record.request.question)
         # What answers reads the thread again, and says it when that fails.
         history = await self._threads.history(run, record, for_model=may_ask, says_failure=False)
@@ -123,6 +134,13 @@ class Grounded(Mode):
         message = f"The agent {chosen.name} is not here any more: {self._agents.default.name} answers instead."
         await run.say(Thinking("agent", message, Degradation("agent", "AGENT_GONE", message)))
         return self._agents.default
+
+
+def _as_asked(agent: Agent, request: RunRequest) -> Agent:
+    """The agent with what the caller tells it, and with the schema of the answer that the caller wants."""
+    if request.instructions:
+        agent = replace(agent, prompt=rules.with_prompt(agent.prompt, rules.instructions(request.instructions)).strip())
+    return replace(agent, output=json.loads(request.answer_schema)) if request.answer_schema else agent
 
 
 def build_mode(services: ModeServices, settings: OrchestratorSettings) -> Mode:

@@ -85,6 +85,9 @@ class Mode(Protocol):
     takes_agents: bool = False
     """Whether a request may name an agent."""
 
+    takes_functions: bool = False
+    """Whether a request may bring functions of its caller's, and a schema for its answer."""
+
     takes_research: bool = False
     """Whether a request may say how the run goes about research."""
 

@@ -5,6 +5,7 @@ from functools import partial
 from types import ModuleType
 
 from kit.dropped_in import modules_in
+from kit.llm.sampling import use_sampling
 from services.orchestrator import modes as folder
 from services.orchestrator.errors import ModeNotOffered
 from services.orchestrator.guard.policy import Guard, flag_question, strictest
@@ -52,7 +53,7 @@ class Modes:
         mode = self.named(record.request.mode)
         with mode.admitted(journal.progress.mode) as served_as:
             run = await Run.begin(journal, self._started(mode, record.request, served_as))
-            with report_safety_to(run.say):
+            with report_safety_to(run.say), use_sampling(record.request.sampling):
                 if strictest(self.guard, record.request.guard) is not Guard.PASS:
                     await flag_question(record.request.question)
                 answer = await run.once("answer", partial(mode.answer, run, record), Answer, of_steps=True)

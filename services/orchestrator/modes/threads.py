@@ -1,7 +1,7 @@
 """What the modes have in common: the thread that a run continues, and the documents whose text it holds."""
 
 import asyncio
-from collections.abc import Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 
 from kit.errors import GroundworkError, Unavailable
 from kit.stores.forgetting import Source
@@ -9,7 +9,7 @@ from services.orchestrator.answering.drafting import degraded
 from services.orchestrator.errors import MemorySilent
 from services.orchestrator.log.events import Answer, Evidence, RunStatus
 from services.orchestrator.log.journal import Journal
-from services.orchestrator.models import RunRecord, Turn
+from services.orchestrator.models import HistoryMessage, RunKey, RunRecord, Turn
 from services.orchestrator.ports import Memory, RunSources
 from services.orchestrator.runs.forgetting import documents_of
 from services.orchestrator.steps.run import Run
@@ -19,22 +19,31 @@ _KEEPING_S = 2.0
 _NOT_KEPT = "This turn could not be kept in its thread."
 
 
+ReadRun = Callable[[RunKey], Awaitable[RunRecord | None]]
+
+
+async def _no_run(_: RunKey) -> RunRecord | None:
+    return None
+
+
 class Threads:
     """Reads and continues the threads of runs."""
 
-    def __init__(self, memory: Memory, sources: RunSources, *, turns: int) -> None:
-        """`turns`: messages of a thread that are read."""
+    def __init__(self, memory: Memory, sources: RunSources, *, turns: int, runs: ReadRun = _no_run) -> None:
+        """`turns`: messages of a thread that are read. `runs` reads the record of a run that another goes on from."""
         self._memory = memory
+        self._runs = runs
         self._sources = sources
         self._turns = turns
 
     async def history(
-        self, run: Run, record: RunRecord, *, for_model: bool, says_failure: bool = True
+        self, run: Run, record: RunRecord, *, for_model: bool, says_failure: bool = True, with_calls: bool = False
     ) -> Sequence[Turn]:
-        """Turns before this one; none for runs without a thread, and none, said so, when memory does not answer."""
-        if record.request.history:
-            given = record.request.history[max(0, len(record.request.history) - self._turns) :]
-            return [Turn(each.role, each.text) for each in given]
+        """Turns before this one; none for runs without a thread, and none, said so, when memory does not answer. `with_calls` also
+        those with calls of the caller's functions and what they returned."""
+        if record.request.history or record.request.previous_run_id:
+            before = await self._said_in_runs(run, record, says_failure=says_failure)
+            return _latest([*before, *turns_of(record.request.history)], self._turns, with_calls=with_calls)
         thread_id = record.request.thread_id
         if not thread_id:
             return ()
@@ -46,6 +55,27 @@ class Threads:
                 await run.say(degraded("memory", "memory", error, "Going on without what was said before."))
             return ()
 
+    async def _said_in_runs(self, run: Run, record: RunRecord, *, says_failure: bool) -> Sequence[Turn]:
+        """What was said in the runs that this one goes on from, as far as they are still there."""
+        earlier: list[RunRecord] = []
+        run_id = record.request.previous_run_id
+        try:
+            while run_id and len(earlier) < self._turns:
+                found = await self._runs(RunKey(record.key.tenant_id, run_id))
+                if found is None or found.subject != record.subject:
+                    break
+                earlier.append(found)
+                run_id = found.request.previous_run_id
+            # This run then holds text of theirs.
+            sources = [Source.run(each.key.run_id) for each in earlier]
+            forgotten = await self._sources.depend(record.dependent, sources) if sources else ()
+        except GroundworkError as error:
+            if says_failure:
+                await run.say(degraded("memory", "memory", error, "Going on without what was said before."))
+            return ()
+        kept = [each for each in reversed(earlier) if Source.run(each.key.run_id) not in forgotten]
+        return [turn for each in kept for turn in _said_in(each)]
+
     async def _without_forgotten_turns(self, record: RunRecord, history: Sequence[Turn]) -> Sequence[Turn]:
         """What may be shown to a model, which may repeat it: this run then holds text of the runs that gave the answers."""
         answers = {turn.run_id for turn in history if turn.run_id and turn.role == "assistant"}
@@ -55,7 +85,7 @@ class Threads:
     async def remember(self, journal: Journal, record: RunRecord, answer: Answer, status: RunStatus) -> None:
         """Adds the question and what was answered to the run's thread. What is there already stays as it is."""
         # A run without a log does not act: the turn would be one that nobody can look up.
-        if not record.request.thread_id or not journal.durable:
+        if not record.request.thread_id or not journal.durable or answer.function_calls:
             return
         try:
             await self._memory.remember(record, answer, status)
@@ -71,6 +101,31 @@ class Threads:
         except TimeoutError:
             silent = MemorySilent("the memory service does not answer now")
             await journal.write(degraded("memory", "memory", silent, _NOT_KEPT))
+
+
+def turns_of(messages: Sequence[HistoryMessage]) -> list[Turn]:
+    """Messages of a request as turns."""
+    return [Turn(each.role, each.text, calls=each.calls, call_id=each.call_id) for each in messages]
+
+
+def _said_in(record: RunRecord) -> list[Turn]:
+    """A run's own part of a conversation. Calls that nobody has made are left out."""
+    asked = record.request
+    said = [*asked.history, HistoryMessage("user", asked.question), *asked.called]
+    answer = record.outcome.answer
+    return turns_of([*said, HistoryMessage("assistant", answer.text)] if answer and answer.text else said)
+
+
+def _latest(turns: Sequence[Turn], most: int, *, with_calls: bool) -> Sequence[Turn]:
+    """The last turns, of which calls and what they returned do not count."""
+    kept: list[Turn] = []
+    for turn in reversed(turns):
+        is_call = turn.role == "tool" or bool(turn.calls)
+        if not is_call and sum(each.role != "tool" and not each.calls for each in kept) == most:
+            break
+        if with_calls or not is_call:
+            kept.append(turn)
+    return kept[::-1]
 
 
 async def forgotten_documents(

@@ -138,7 +138,7 @@ class _Fitting:
 def _leading_answers(messages: Sequence[ChatMessage], places: Sequence[int]) -> list[int]:
     leading: list[int] = []
     for place in places:
-        if messages[place].role != "assistant":
+        if messages[place].role == "user":
             break
         leading.append(place)
     return leading

@@ -4,11 +4,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
-from kit.llm import ChatMessage, LanguageModel, ToolSpec
+from kit.llm import ChatMessage, LanguageModel, ToolCall, ToolSpec
 from services.orchestrator.answering.citations import without_marks
 from services.orchestrator.log.events import Evidence
 from services.orchestrator.models import Turn
 from services.orchestrator.prompts import rules
+from services.orchestrator.prompts.fencing import fenced, gives_orders_line
 from services.orchestrator.prompts.fitting import Fitted, fit
 from services.orchestrator.prompts.passages import source_block
 
@@ -47,10 +48,23 @@ def talk_messages(question: str, history: Sequence[Turn], prompt: str = "") -> l
 def conversation(system: str, question: str, history: Sequence[Turn]) -> list[ChatMessage]:
     """The system prompt, the turns before the question, and the question."""
     turns = alternating(history)
-    if turns and turns[0].role != "user":  # templates want a user's message first
+    while turns and turns[0].role != "user":  # templates want a user's message first
         turns = turns[1:]
-    said = [ChatMessage("user" if turn.role == "user" else "assistant", turn.text) for turn in turns]
-    return [ChatMessage("system", system), *said, ChatMessage("user", question)]
+    return [ChatMessage("system", system), *messages_of(turns), ChatMessage("user", question)]
+
+
+def messages_of(turns: Sequence[Turn]) -> list[ChatMessage]:
+    """The turns as a model is shown them. What a function returned is fenced: it may hold orders of somebody else."""
+    return [_message(turn) for turn in turns]
+
+
+def _message(turn: Turn) -> ChatMessage:
+    if turn.role == "tool":
+        orders = gives_orders_line(turn.text)
+        text = f"{orders.strip()}\n{fenced(turn.text)}" if orders else fenced(turn.text)
+        return ChatMessage("tool", text, tool_call_id=turn.call_id)
+    calls = [ToolCall(each.call_id, each.name, each.arguments) for each in turn.calls]
+    return ChatMessage("user" if turn.role == "user" else "assistant", turn.text, calls)
 
 
 def alternating(history: Sequence[Turn]) -> list[Turn]:
@@ -60,11 +74,13 @@ def alternating(history: Sequence[Turn]) -> list[Turn]:
     for turn in history:
         ending = rules.UNFINISHED.get(turn.run_status, "") if turn.run_status else ""
         text = f"{without_marks(turn.text).strip()} {ending}".strip()
-        if turns and turns[-1].role == turn.role:
+        if turn.role == "tool" or turn.calls:
+            turns.append(turn)
+        elif turns and not turns[-1].calls and turns[-1].role == turn.role:
             turns[-1] = replace(turns[-1], text=f"{turns[-1].text}\n\n{text}")
         elif text:
             turns.append(replace(turn, text=text))
-    if turns and turns[-1].role == "user":
+    while turns and (turns[-1].role != "assistant" or turns[-1].calls):
         turns.pop()  # a question that got no answer
     return turns
 

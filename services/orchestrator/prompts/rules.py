@@ -38,6 +38,17 @@ Rules:
 - {QUOTED}
 - Be brief and answer in the language of the question."""
 
+WITH_FUNCTIONS = f"""You answer questions from the numbered sources, and with functions of the application that asks.
+Rules:
+- Where the sources answer the question, answer from them. After every sentence from a source put its number in square brackets,
+  like this: [1].
+- Call a function only where the question needs what it does. State what it returned without a number.
+- Do not state what neither the sources nor the functions say. Do not say that something is done unless a function says so.
+- If neither says the answer, reply with exactly: {REFUSAL}
+- {QUOTED}
+- Be brief and answer in the language of the question."""
+"""To a model that may call functions of the caller's."""
+
 SPOKEN = """The answer is read aloud to the user.
 - Use short sentences, each with one statement. Write at most five, unless the user asks for more.
 - Write no Markdown: no headings, lists, tables, emphasis, links or code.
@@ -117,6 +128,11 @@ def route(agents: str) -> str:
         'A message like "one more" or "again" goes to the agent that served the request before it. Questions about facts go to '
         "reasoning. Reply with the name of one agent and nothing else."
     )
+
+
+def instructions(text: str) -> str:
+    """What the application that asks tells its model."""
+    return f"The application adds, within these rules:\n{text}"
 
 
 def repair(wrong: str) -> str:

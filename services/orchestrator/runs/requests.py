@@ -18,6 +18,7 @@ from services.orchestrator.modes.serving import Modes, listed
 from services.orchestrator.remembering.models import MEMORY_MODES
 from services.orchestrator.research.calling import only_reads
 from services.orchestrator.research.models import ANSWERS, Effort
+from services.orchestrator.runs.functions import check_brought
 from services.orchestrator.verification.verdicts import Verify
 
 SPOKEN = "spoken"
@@ -54,6 +55,7 @@ def check(request: RunRequest, modes: Modes) -> None:
     _check_taken(request, mode, modes)
     modes.agents.check(request.agent)
     _check_research(request.research, mode)
+    check_brought(request, mode, modes)
     if request.guard not in ("", Guard.FLAG, Guard.BLOCK):
         raise InvalidRequest(f"guard is {request.guard[:40]!r}; use flag or block, or leave it out", field="guard")
     if strictest(modes.guard, request.guard) is Guard.BLOCK:
@@ -75,9 +77,9 @@ def _check_history(request: RunRequest) -> None:
             f"history has {len(request.history)} messages; give the last {_MAX_HISTORY}", field="history"
         )
     for message in request.history:
-        if message.role not in ("user", "assistant"):
+        if message.role not in ("user", "assistant", "tool"):
             raise InvalidRequest(
-                f"a message of history is by {message.role[:40]!r}; use user or assistant", field="history"
+                f"a message of history is by {message.role[:40]!r}; use user, assistant or tool", field="history"
             )
     if sum(len(message.text) for message in request.history) > _MAX_HISTORY_CHARACTERS:
         raise InvalidRequest(

@@ -33,6 +33,7 @@ from services.orchestrator.models import Dependent, Page, RunKey, RunMarker, Run
 from services.orchestrator.runs.approvals import Approvals
 from services.orchestrator.runs.execution import Execution, RunServices
 from services.orchestrator.runs.executions import Executions
+from services.orchestrator.runs.functions import continued
 from services.orchestrator.runs.inputs import Inputs
 from services.orchestrator.runs.ownership import OwnedLog, Ownership
 from services.orchestrator.runs.parking import Parking
@@ -82,6 +83,9 @@ class Runs:
         Raises InvalidRequest, ModeNotOffered, TooManyRuns, LimitReached, ThreadForgotten, IdempotencyConflict, IdempotencyInFlight,
         UrlRefused or AddressRefused for the model's address, or Unavailable when runs cannot be made durable.
         """
+        if request.previous_run_id:
+            previous = await self.as_followed(principal, RunKey(principal.tenant_id, request.previous_run_id))
+            request = continued(request, previous, principal.subject)
         check(request, self.modes)
         now = self._now()
         key = RunKey(principal.tenant_id, new_run_id(now))

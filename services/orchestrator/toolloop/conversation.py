@@ -32,7 +32,7 @@ class Conversation:
 
     @property
     def call_ids(self) -> Collection[str]:
-        return {call.call_id for message in self._rounds for call in message.tool_calls}
+        return {call.call_id for message in self.messages for call in message.tool_calls}
 
     def ordered(self, order: str) -> Sequence[ChatMessage]:
         """The messages with an order behind the system prompt and behind the last observation. It is no message of its own: many

@@ -73,6 +73,8 @@ class ToolLoop:
                 reason, attempt = said.failure.reason, said.failure.next_attempt
                 degraded = degradation(reason, said.failure)
                 break
+            if handed := rounds.handed_over(said):
+                return replace(rounds.result(said.text, LoopEnd.HANDED_OVER), function_calls=handed)
             if not said.calls:
                 if said.text:
                     return rounds.result(said.text, LoopEnd.ANSWERED)

@@ -21,7 +21,15 @@ from kit.llm import (
 from services.orchestrator.answering.drafting import finished_text
 from services.orchestrator.errors import QuestionTooLong
 from services.orchestrator.guard.policy import flag_results
-from services.orchestrator.log.events import Degradation, EffectClass, Evidence, Payload, Retrieval, Thinking
+from services.orchestrator.log.events import (
+    Degradation,
+    EffectClass,
+    Evidence,
+    FunctionCall,
+    Payload,
+    Retrieval,
+    Thinking,
+)
 from services.orchestrator.log.screen import LONGEST_PIECE_CHARS
 from services.orchestrator.metrics import REQUESTED_CALLS
 from services.orchestrator.ports import Tools
@@ -127,12 +135,21 @@ class Rounds:
         if not self._run.is_recorded(key):
             self._run.budgets.require_model()
         said = await self._run.once(key, self._asked, Round, show=_describe_round)
-        if said.calls:
+        if said.calls and not self.handed_over(said):
             known = self.book.all
             self._take_in(said, await self._calling.outcomes(self._number, said.calls, said.arguments, said.plan))
             await flag_results(self._results)
             await self._show([source for source in self.book.all if source not in known])
         return said
+
+    def handed_over(self, said: Round) -> Sequence[FunctionCall]:
+        """The calls of the round that are the run's caller's to make. Then none of its others is made: the model asks again."""
+        tools = [self._offer.named(call.name) for call in said.calls]
+        return [
+            FunctionCall(call.call_id, call.name, call.arguments)
+            for call, tool, decision in zip(said.calls, tools, said.plan.decisions, strict=False)
+            if tool is not None and tool.is_callers and decision.dropped is None
+        ]
 
     async def _show(self, found: Sequence[Evidence]) -> None:
         """Shows the passages that the round has brought, under the numbers that the answer cites."""
@@ -265,9 +282,10 @@ class Rounds:
 
 def _written_by(messages: Sequence[ChatMessage]) -> tuple[Sequence[str], Sequence[str]]:
     """The user's messages before the question, and the answers to them. The last message may show passages beside the question."""
-    before = messages[:-1]
+    asked = max((place for place, each in enumerate(messages) if each.role == "user"), default=len(messages))
+    before = messages[:asked]
     own = [each.content for each in before if each.role == "user"]
-    return own, [each.content for each in before if each.role == "assistant"]
+    return own, [each.content for each in messages if each.role in ("assistant", "tool")]
 
 
 def _describe_round(said: Round) -> Payload:

@@ -8,7 +8,7 @@ from enum import Enum
 from kit.errors import FailedPrecondition, Unavailable
 from kit.llm import ChatMessage
 from services.orchestrator.answering.drafting import Draft
-from services.orchestrator.log.events import Degradation, Evidence
+from services.orchestrator.log.events import Degradation, Evidence, FunctionCall
 from services.orchestrator.models import Tool
 from services.orchestrator.steps.budgets import Ledger
 
@@ -55,7 +55,7 @@ class LoopLimits:
 
 @dataclass(frozen=True)
 class LoopTask:
-    """One question. `messages` are the system prompt, the history and the question, in this order."""
+    """One question. `messages` are the system prompt, the history, the question and what was called for it, in this order."""
 
     question: str
     """The user's words, for the answer that is quoted from the evidence when no model can write one."""
@@ -77,7 +77,7 @@ class LoopTask:
     """Names of tools that exist and that this run may not use."""
 
     tool_choice: str = "auto"
-    """Of the first completion: "auto", "required", or the name of the tool that must be called."""
+    """Of the first completion: "auto", "none", "required", or the name of the tool that must be called."""
 
     note: Note = _all_may_be_written
     listening: Listening = _nobody_listens
@@ -107,6 +107,8 @@ class LoopEnd(Enum):
     """The model answered by itself."""
     FORCED = "forced"
     """A budget was spent: the model was made to answer without tools."""
+    HANDED_OVER = "handed_over"
+    """The model calls functions of the caller's, who makes the calls."""
     FALLBACK = "fallback"
     """Without a model: what was found is quoted, or it is said what the tools said."""
 
@@ -129,6 +131,9 @@ class LoopResult:
 
     draft: Draft | None = None
     """What the text is, where no model wrote it."""
+
+    function_calls: Sequence[FunctionCall] = ()
+    """Calls that are the caller's to make."""
 
 
 class ToolsNotSupported(FailedPrecondition):

@@ -99,8 +99,8 @@ async def _difference(client: httpx.AsyncClient, place: Place, world: World) -> 
 
 
 def _leaks(answer: httpx.Response, place: Place, asked_for: str, world: World) -> list[str]:
-    """Ann's ids and words, but for the one that was asked for."""
-    rest = answer.text.replace(asked_for, "")
+    """Ann's ids and words, but for the one that was asked for; of a response, whose id is that of its run, also without prefix."""
+    rest = answer.text.replace(asked_for, "").replace(asked_for.removeprefix("resp_"), "")
     told_of = [kind for kind, id_ in world.things.ids.items() if id_ in rest]
     return [f"{place} tells of {told_of}: {answer.text}"] if told_of or SECRET in rest else []
 

@@ -178,6 +178,7 @@ async def _fill(world: World) -> None:
     ids["thread"] = await _thread(world, f"About {SECRET}", ids["key"])
     await _thread(world, f"More about {SECRET}", "")
     ids["run"] = await _answered_run(world)
+    ids["response"] = f"resp_{ids['run']}"
     ids["fact"] = await _fact(world)
     await _waiting_run(world)
     await _note_page_tokens(world)

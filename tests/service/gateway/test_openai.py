@@ -118,9 +118,17 @@ async def test_research_is_a_model_of_its_own(api: AsyncOpenAI, world: World) ->
     ("changed", "code", "words"),
     [
         ({"model": "gpt-5"}, "model_not_found", "GET /v1/models"),
-        ({"tools": [{"type": "function", "function": {"name": "f"}}]}, "unsupported_parameter", "leave `tools` out"),
+        ({"tools": [{"type": "web_search"}]}, "unsupported_parameter", "give functions"),
+        (
+            {"model": "groundwork/research", "tools": [{"type": "function", "function": {"name": "f"}}]},
+            "unsupported_parameter",
+            "leave `tools` out",
+        ),
+        ({"tool_choice": {"type": "mcp"}}, "unsupported_parameter", "tool_choice"),
         ({"n": 2}, "unsupported_parameter", "leave `n` out"),
-        ({"response_format": {"type": "json_object"}}, "unsupported_parameter", "response_format"),
+        ({"response_format": {"type": "xml"}}, "unsupported_parameter", "response_format"),
+        ({"response_format": {"type": "json_schema", "json_schema": {}}}, "unsupported_parameter", "no schema"),
+        ({"messages": [{"role": "tool", "content": "9"}]}, "unsupported_parameter", "tool_call_id"),
         ({"messages": [{"role": "assistant", "content": "Hi"}]}, "unsupported_parameter", "the last message"),
         ({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}, "unsupported_parameter", "image_url"),
         ({"messages": []}, "validation_failed", "messages"),
@@ -164,6 +172,6 @@ async def test_only_the_latest_messages_that_fit_are_handed_on(client: httpx.Asy
 
 
 async def test_what_changes_nothing_is_named(client: httpx.AsyncClient) -> None:
-    body = {"model": "groundwork", "messages": ASKED, "temperature": 0.2, "logit_bias": {}, "user": "ann"}
+    body = {"model": "groundwork/research", "messages": ASKED, "temperature": 0.2, "logit_bias": {}, "user": "ann"}
     answer = await client.post("/v1/chat/completions", json=body)
-    assert answer.headers["x-groundwork-ignored"] == "logit_bias, messages.system, temperature, user"
+    assert answer.headers["x-groundwork-ignored"] == "logit_bias, messages.system, user"

@@ -46,6 +46,7 @@ PATHS = {
     "collection_id": "contracts",
     "document_id": "d0000001",
     "run_id": RUN_ID,
+    "response_id": f"resp_{RUN_ID}",
     "approval_id": APPROVAL_ID,
     "thread_id": "0123456789ab",
     "quiz_id": RUN_ID,
@@ -136,8 +137,9 @@ NOT_IN_SCHEMA = {
     ("FactChange", "text"),  # something changes
     *(("MemoryForgetting", name) for name in ("fact_ids", "text", "thread_id", "everything")),  # one of the four
     *(
-        ("ChatCompletionRequest", name) for name in ("model", "messages", "tools", "n", "response_format")
-    ),  # one answer of text
+        ("ChatCompletionRequest", name)
+        for name in ("model", "messages", "tools", "n", "response_format", "tool_choice")
+    ),  # one answer, functions and schemas of objects
     *(
         ("NewFileBatch", name) for name in ("file_ids", "files", "attributes")
     ),  # one of the first two, attributes of some length
@@ -145,7 +147,10 @@ NOT_IN_SCHEMA = {
     ("NewStoreFile", "file_id"),  # the same
     ("StoreSearch", "filters"),  # what the index can do
     *(("EmbeddingsRequest", name) for name in ("model", "input", "dimensions")),  # one that is there, and texts
-    *(("ResponsesRequest", name) for name in ("model", "input", "tools")),  # the same
+    *(
+        ("ResponsesRequest", name)
+        for name in ("model", "input", "tools", "text", "tool_choice", "background", "conversation")
+    ),  # the same
 }
 """Members whose accepted values are refused in combination with others: only what the schema refuses is tried."""
 

@@ -416,6 +416,14 @@ class StartRunRequest(_message.Message):
     GUARD_FIELD_NUMBER: _builtins.int
     RESEARCH_FIELD_NUMBER: _builtins.int
     STYLE_FIELD_NUMBER: _builtins.int
+    INSTRUCTIONS_FIELD_NUMBER: _builtins.int
+    FUNCTIONS_FIELD_NUMBER: _builtins.int
+    FUNCTION_CHOICE_FIELD_NUMBER: _builtins.int
+    ONE_FUNCTION_AT_A_TIME_FIELD_NUMBER: _builtins.int
+    CALLED_FIELD_NUMBER: _builtins.int
+    ANSWER_SCHEMA_FIELD_NUMBER: _builtins.int
+    SAMPLING_FIELD_NUMBER: _builtins.int
+    PREVIOUS_RUN_ID_FIELD_NUMBER: _builtins.int
     mode: Global___RunMode.ValueType
     """Pipeline."""
     question: _builtins.str
@@ -447,6 +455,20 @@ class StartRunRequest(_message.Message):
     style: _builtins.str
     """"spoken": the answer is going to be read aloud, so the model writes short sentences without Markdown. Only for RUN_MODE_CHAT.
     Empty: written.
+    """
+    instructions: _builtins.str
+    """What the application that asks tells the model besides the rules of the house, at most 32 000 characters."""
+    function_choice: _builtins.str
+    """Whether the model may call them ("auto" or empty), must ("required", or the name of a function), or must not ("none")."""
+    one_function_at_a_time: _builtins.bool
+    """Whether the model may call one function at a time only."""
+    answer_schema: _builtins.str
+    """JSON Schema of an object, as JSON text: the model fills it in, and the answer has it as `block`. Empty: the answer is text. Only
+    for RUN_MODE_GROUNDED.
+    """
+    previous_run_id: _builtins.str
+    """The caller's run that this one goes on from: what was said up to its answer stands before. Not together with thread_id.
+    With an empty question, `called` says what came of the functions that it called, and its question is answered.
     """
     @_builtins.property
     def collection_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
@@ -480,6 +502,20 @@ class StartRunRequest(_message.Message):
     def research(self) -> Global___ResearchOptions:
         """How a research run goes about it. Only for RUN_MODE_AGENT."""
 
+    @_builtins.property
+    def functions(self) -> _containers.RepeatedCompositeFieldContainer[Global___Function]:
+        """Functions of the caller's that the model may call. The run does not make such a call: it ends with the calls in its answer, and
+        the caller asks anew with what came of them in `called`. Only for RUN_MODE_GROUNDED.
+        """
+
+    @_builtins.property
+    def called(self) -> _containers.RepeatedCompositeFieldContainer[Global___HistoryMessage]:
+        """What was called for this question so far and what came of it, oldest first: the assistant's calls, each answered by a tool."""
+
+    @_builtins.property
+    def sampling(self) -> Global___Sampling:
+        """How the model chooses its words. Absent: as the operator has set it."""
+
     def __init__(
         self,
         *,
@@ -500,14 +536,129 @@ class StartRunRequest(_message.Message):
         guard: _builtins.str = ...,
         research: Global___ResearchOptions | None = ...,
         style: _builtins.str = ...,
+        instructions: _builtins.str = ...,
+        functions: _abc.Iterable[Global___Function] | None = ...,
+        function_choice: _builtins.str = ...,
+        one_function_at_a_time: _builtins.bool = ...,
+        called: _abc.Iterable[Global___HistoryMessage] | None = ...,
+        answer_schema: _builtins.str = ...,
+        sampling: Global___Sampling | None = ...,
+        previous_run_id: _builtins.str = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["budgets", b"budgets", "model_credentials", b"model_credentials", "research", b"research", "tools", b"tools"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["budgets", b"budgets", "model_credentials", b"model_credentials", "research", b"research", "sampling", b"sampling", "tools", b"tools"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "budgets", b"budgets", "collection_ids", b"collection_ids", "document_ids", b"document_ids", "guard", b"guard", "history", b"history", "idempotency_key", b"idempotency_key", "memory", b"memory", "mode", b"mode", "model_credentials", b"model_credentials", "question", b"question", "research", b"research", "style", b"style", "thread_id", b"thread_id", "tools", b"tools", "top_k", b"top_k", "verify", b"verify"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "answer_schema", b"answer_schema", "budgets", b"budgets", "called", b"called", "collection_ids", b"collection_ids", "document_ids", b"document_ids", "function_choice", b"function_choice", "functions", b"functions", "guard", b"guard", "history", b"history", "idempotency_key", b"idempotency_key", "instructions", b"instructions", "memory", b"memory", "mode", b"mode", "model_credentials", b"model_credentials", "one_function_at_a_time", b"one_function_at_a_time", "previous_run_id", b"previous_run_id", "question", b"question", "research", b"research", "sampling", b"sampling", "style", b"style", "thread_id", b"thread_id", "tools", b"tools", "top_k", b"top_k", "verify", b"verify"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___StartRunRequest: _TypeAlias = StartRunRequest  # noqa: Y015
+
+@_typing.final
+class Function(_message.Message):
+    """A function of the caller's."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    DESCRIPTION_FIELD_NUMBER: _builtins.int
+    PARAMETERS_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """Its name: 1 to 64 letters, digits, '-' and '_'."""
+    description: _builtins.str
+    """What it does, for the model."""
+    parameters: _builtins.str
+    """JSON Schema of its arguments, an object, as JSON text."""
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        description: _builtins.str = ...,
+        parameters: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["description", b"description", "name", b"name", "parameters", b"parameters"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Function: _TypeAlias = Function  # noqa: Y015
+
+@_typing.final
+class FunctionCall(_message.Message):
+    """A call of a function of the caller's."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CALL_ID_FIELD_NUMBER: _builtins.int
+    NAME_FIELD_NUMBER: _builtins.int
+    ARGUMENTS_FIELD_NUMBER: _builtins.int
+    call_id: _builtins.str
+    """Names the call for its result."""
+    name: _builtins.str
+    """Function."""
+    arguments: _builtins.str
+    """Arguments, as JSON text."""
+    def __init__(
+        self,
+        *,
+        call_id: _builtins.str = ...,
+        name: _builtins.str = ...,
+        arguments: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["arguments", b"arguments", "call_id", b"call_id", "name", b"name"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___FunctionCall: _TypeAlias = FunctionCall  # noqa: Y015
+
+@_typing.final
+class Sampling(_message.Message):
+    """How a model chooses its words, where its provider has the parameter."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TEMPERATURE_FIELD_NUMBER: _builtins.int
+    TOP_P_FIELD_NUMBER: _builtins.int
+    SEED_FIELD_NUMBER: _builtins.int
+    STOP_FIELD_NUMBER: _builtins.int
+    temperature: _builtins.float
+    """0 to 2."""
+    top_p: _builtins.float
+    """Share of the probability that words are chosen from, above 0 to 1."""
+    seed: _builtins.int
+    """With the same seed a provider that can gives the same answer."""
+    @_builtins.property
+    def stop(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Texts before which the answer ends, at most four."""
+
+    def __init__(
+        self,
+        *,
+        temperature: _builtins.float | None = ...,
+        top_p: _builtins.float | None = ...,
+        seed: _builtins.int | None = ...,
+        stop: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_seed", b"_seed", "_temperature", b"_temperature", "_top_p", b"_top_p", "seed", b"seed", "temperature", b"temperature", "top_p", b"top_p"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_seed", b"_seed", "_temperature", b"_temperature", "_top_p", b"_top_p", "seed", b"seed", "stop", b"stop", "temperature", b"temperature", "top_p", b"top_p"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__seed: _TypeAlias = _typing.Literal["seed"]  # noqa: Y015
+    _WhichOneofArgType__seed: _TypeAlias = _typing.Literal["_seed", b"_seed"]  # noqa: Y015
+    _WhichOneofReturnType__temperature: _TypeAlias = _typing.Literal["temperature"]  # noqa: Y015
+    _WhichOneofArgType__temperature: _TypeAlias = _typing.Literal["_temperature", b"_temperature"]  # noqa: Y015
+    _WhichOneofReturnType__top_p: _TypeAlias = _typing.Literal["top_p"]  # noqa: Y015
+    _WhichOneofArgType__top_p: _TypeAlias = _typing.Literal["_top_p", b"_top_p"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__seed) -> _WhichOneofReturnType__seed | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__temperature) -> _WhichOneofReturnType__temperature | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__top_p) -> _WhichOneofReturnType__top_p | None: ...
+
+Global___Sampling: _TypeAlias = Sampling  # noqa: Y015
 
 @_typing.final
 class HistoryMessage(_message.Message):
@@ -517,19 +668,29 @@ class HistoryMessage(_message.Message):
 
     ROLE_FIELD_NUMBER: _builtins.int
     TEXT_FIELD_NUMBER: _builtins.int
+    CALLS_FIELD_NUMBER: _builtins.int
+    CALL_ID_FIELD_NUMBER: _builtins.int
     role: _builtins.str
-    """"user" or "assistant"."""
+    """"user", "assistant", or "tool" for what came of a function call."""
     text: _builtins.str
     """Its words."""
+    call_id: _builtins.str
+    """The call that the tool's message answers."""
+    @_builtins.property
+    def calls(self) -> _containers.RepeatedCompositeFieldContainer[Global___FunctionCall]:
+        """Functions that the assistant called."""
+
     def __init__(
         self,
         *,
         role: _builtins.str = ...,
         text: _builtins.str = ...,
+        calls: _abc.Iterable[Global___FunctionCall] | None = ...,
+        call_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["role", b"role", "text", b"text"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["call_id", b"call_id", "calls", b"calls", "role", b"role", "text", b"text"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -943,6 +1104,7 @@ class Run(_message.Message):
     USAGE_FIELD_NUMBER: _builtins.int
     SUBJECT_FIELD_NUMBER: _builtins.int
     ERROR_FIELD_NUMBER: _builtins.int
+    FOLLOWS_SCHEMA_FIELD_NUMBER: _builtins.int
     run_id: _builtins.str
     """Unique within the tenant."""
     mode: Global___RunMode.ValueType
@@ -955,6 +1117,8 @@ class Run(_message.Message):
     """Thread, or empty."""
     subject: _builtins.str
     """Who asked."""
+    follows_schema: _builtins.bool
+    """Whether the answer follows a schema of the request."""
     @_builtins.property
     def created_at(self) -> _timestamp_pb2.Timestamp:
         """Start."""
@@ -1001,10 +1165,11 @@ class Run(_message.Message):
         usage: Global___Usage | None = ...,
         subject: _builtins.str = ...,
         error: Global___RunError | None = ...,
+        follows_schema: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "created_at", b"created_at", "error", b"error", "finished_at", b"finished_at", "forgotten_at", b"forgotten_at", "usage", b"usage"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "collection_ids", b"collection_ids", "created_at", b"created_at", "error", b"error", "finished_at", b"finished_at", "forgotten_at", b"forgotten_at", "mode", b"mode", "question", b"question", "run_id", b"run_id", "status", b"status", "subject", b"subject", "thread_id", b"thread_id", "usage", b"usage"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "collection_ids", b"collection_ids", "created_at", b"created_at", "error", b"error", "finished_at", b"finished_at", "follows_schema", b"follows_schema", "forgotten_at", b"forgotten_at", "mode", b"mode", "question", b"question", "run_id", b"run_id", "status", b"status", "subject", b"subject", "thread_id", b"thread_id", "usage", b"usage"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -2066,6 +2231,7 @@ class Answer(_message.Message):
     ENDING_FIELD_NUMBER: _builtins.int
     VERIFICATION_FIELD_NUMBER: _builtins.int
     ARTEFACTS_FIELD_NUMBER: _builtins.int
+    FUNCTION_CALLS_FIELD_NUMBER: _builtins.int
     text: _builtins.str
     """Full text with citation marks [1], [2] …"""
     support_status: Global___SupportStatus.ValueType
@@ -2110,6 +2276,10 @@ class Answer(_message.Message):
     def artefacts(self) -> _containers.RepeatedCompositeFieldContainer[Global___Artefact]:
         """What the agent has made besides the text."""
 
+    @_builtins.property
+    def function_calls(self) -> _containers.RepeatedCompositeFieldContainer[Global___FunctionCall]:
+        """Functions of the caller's that the model calls. The run ends with them: the caller makes the calls and asks anew."""
+
     def __init__(
         self,
         *,
@@ -2126,10 +2296,11 @@ class Answer(_message.Message):
         ending: _builtins.str = ...,
         verification: Global___Verification | None = ...,
         artefacts: _abc.Iterable[Global___Artefact] | None = ...,
+        function_calls: _abc.Iterable[Global___FunctionCall] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_answer_confidence", b"_answer_confidence", "answer_confidence", b"answer_confidence", "block", b"block", "coverage", b"coverage", "verification", b"verification"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_answer_confidence", b"_answer_confidence", "answer_confidence", b"answer_confidence", "answer_status", b"answer_status", "artefacts", b"artefacts", "block", b"block", "citations", b"citations", "closest", b"closest", "conflicts", b"conflicts", "coverage", b"coverage", "ending", b"ending", "method", b"method", "support_status", b"support_status", "text", b"text", "verification", b"verification"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_answer_confidence", b"_answer_confidence", "answer_confidence", b"answer_confidence", "answer_status", b"answer_status", "artefacts", b"artefacts", "block", b"block", "citations", b"citations", "closest", b"closest", "conflicts", b"conflicts", "coverage", b"coverage", "ending", b"ending", "function_calls", b"function_calls", "method", b"method", "support_status", b"support_status", "text", b"text", "verification", b"verification"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__answer_confidence: _TypeAlias = _typing.Literal["answer_confidence"]  # noqa: Y015
     _WhichOneofArgType__answer_confidence: _TypeAlias = _typing.Literal["_answer_confidence", b"_answer_confidence"]  # noqa: Y015

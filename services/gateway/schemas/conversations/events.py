@@ -299,6 +299,14 @@ class Artefact(BaseModel):
     outline: str = Field(description="The same as plain text, for clients that do not draw the kind.")
 
 
+class FunctionCall(BaseModel):
+    """A call of a function of the caller's."""
+
+    call_id: str | None = Field(description="Names the call for its result.")
+    name: str = Field(description="Function.")
+    arguments: dict[str, Any] = Field(description="Arguments, as JSON text.")
+
+
 class StepUsage(BaseModel):
     """What one step took, all attempts at it together."""
 
@@ -467,6 +475,9 @@ class AnswerEvent(Event):
         description="What was checked, claim by claim. Null where there was nothing to check."
     )
     artefacts: list[Artefact] = Field(description="What the agent has made besides the text.")
+    function_calls: list[FunctionCall] = Field(
+        description="Functions of the caller's that the model calls. The run ends with them: the caller makes the calls and asks anew."
+    )
 
 
 class UsageEvent(Event, Usage):

@@ -16,11 +16,11 @@ from services.gateway.access.own_default import own_files
 from services.gateway.access.scopes import NEEDS_INGEST, NEEDS_QUERY, NEEDS_QUERY_AND_INGEST
 from services.gateway.backends import Backends, Services
 from services.gateway.openai.errors import OpenAiRoute
-from services.gateway.openai.file_form import PURPOSE, PURPOSES, FileForm
 from services.gateway.openai.replies import reply
-from services.gateway.openai.shapes import deleted, file_name, file_object, page_of
-from services.gateway.openai.store_calls import delete_documents, find_file
-from services.gateway.openai.store_requests import Order
+from services.gateway.openai.stores.calls import delete_documents, find_file
+from services.gateway.openai.stores.file_form import PURPOSE, PURPOSES, FileForm
+from services.gateway.openai.stores.requests import Order
+from services.gateway.openai.stores.shapes import deleted, file_name, file_object, page_of
 from services.gateway.routes.documents.documents import Download
 from services.gateway.routes.documents.upload import take_form
 from services.gateway.schemas.fields import DIGITS, AfterFile, FilePath, IdempotencyKey

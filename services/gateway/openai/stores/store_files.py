@@ -15,9 +15,8 @@ from services.gateway.errors import FileNotInStore
 from services.gateway.models import Json
 from services.gateway.openai.errors import OpenAiRoute
 from services.gateway.openai.replies import reply
-from services.gateway.openai.shapes import deleted, file_batch, file_name, page_of, vector_store_file
-from services.gateway.openai.store_calls import copy_files, delete_documents, find_in_store, require_files
-from services.gateway.openai.store_requests import (
+from services.gateway.openai.stores.calls import copy_files, delete_documents, find_in_store, require_files
+from services.gateway.openai.stores.requests import (
     MOST_FILES,
     BatchPath,
     ChangedStoreFile,
@@ -28,6 +27,7 @@ from services.gateway.openai.store_requests import (
     State,
     metadata,
 )
+from services.gateway.openai.stores.shapes import deleted, file_batch, file_name, page_of, vector_store_file
 from services.gateway.schemas.fields import AfterFile, FilePath, VectorStorePath
 from services.gateway.schemas.problem import problems
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from groundwork.ingest.v1 import ingest_pb2 as pb
 
 from services.gateway.models import Json
-from services.gateway.openai.file_form import PURPOSE, PURPOSES
+from services.gateway.openai.stores.file_form import PURPOSE, PURPOSES
 
 _STATES: Mapping[int, str] = {
     pb.DOCUMENT_STATUS_READY: "completed",

@@ -17,9 +17,8 @@ from services.gateway.backends import Backends, Services
 from services.gateway.models import Json
 from services.gateway.openai.errors import OpenAiRoute
 from services.gateway.openai.replies import reply
-from services.gateway.openai.shapes import deleted, file_name, page_of, vector_store
-from services.gateway.openai.store_calls import copy_files, file_ids, require_files
-from services.gateway.openai.store_requests import (
+from services.gateway.openai.stores.calls import copy_files, file_ids, require_files
+from services.gateway.openai.stores.requests import (
     ChangedVectorStore,
     Limit,
     NewVectorStore,
@@ -27,6 +26,7 @@ from services.gateway.openai.store_requests import (
     StoreSearch,
     search_filter,
 )
+from services.gateway.openai.stores.shapes import deleted, file_name, page_of, vector_store
 from services.gateway.schemas.fields import After, IdempotencyKey, VectorStorePath
 from services.gateway.schemas.problem import problems
 

@@ -8,7 +8,7 @@ from groundwork.retriever.v1 import retriever_pb2
 from pydantic import ConfigDict, Field
 
 from services.gateway.errors import UnsupportedParameter
-from services.gateway.openai.requests import OpenAiBody
+from services.gateway.openai.messages import OpenAiBody
 from services.gateway.schemas.fields import DIGITS, NOT_BLANK, WHOLE, DocumentId, Pattern, Question, Title
 
 MOST_FILES = 500

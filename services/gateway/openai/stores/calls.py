@@ -10,7 +10,7 @@ from groundwork.ingest.v1 import ingest_pb2 as pb
 from kit.errors import NotFound, PermissionDenied
 from services.gateway.backends import Backends
 from services.gateway.errors import FileNotInStore
-from services.gateway.openai.shapes import file_id
+from services.gateway.openai.stores.shapes import file_id
 
 _AT_ONCE = 8
 _NOBODYS = "0" * 32
