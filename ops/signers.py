@@ -69,6 +69,7 @@ SIGNERS: Mapping[str, tuple[str, ...]] = {
         "ingest/CreateCollection",
         "ingest/DeleteDocument",
         "ingest/ListCollections",
+        "ingest/ReadFile",
         "ingest/UploadDocument",
         "memory/SearchMemory",
         "reranker/Embed",

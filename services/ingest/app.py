@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import structlog
-from groundwork.ingest.v1 import ingest_pb2, ingest_pb2_grpc
+from groundwork.ingest.v1 import ingest_pb2, ingest_pb2_grpc, reading_pb2, reading_pb2_grpc
 from groundwork.reranker.v1 import reranker_pb2, reranker_pb2_grpc
 from groundwork.retriever.v1 import retriever_pb2, retriever_pb2_grpc
 from groundwork.store.v1 import store_pb2, store_pb2_grpc
@@ -52,6 +52,8 @@ from services.ingest.metrics import Metrics
 from services.ingest.ports import HeldLease, Leases
 from services.ingest.reading.pool.children import ParserPool
 from services.ingest.reading.recognition import OcrLimits
+from services.ingest.reading.unkept.files import UnkeptFiles
+from services.ingest.reading.unkept.handlers import ReadingServicer
 from services.ingest.scanning import Gatekeeper
 from services.ingest.settings import IngestSettings
 from services.ingest.sources.desk import SourceDesk
@@ -210,6 +212,11 @@ async def run_worker(settings: IngestSettings) -> None:
         )
         service.stack.push_async_callback(preparer.close)
         service.spawn(preparer.start())
+        service.add_servicer(
+            reading_pb2_grpc.add_ReadingServiceServicer_to_server,
+            ReadingServicer(UnkeptFiles(preparer, spool)),
+            reading_pb2.DESCRIPTOR.services_by_name["ReadingService"],
+        )
         reranker = reranker_pb2.DESCRIPTOR.services_by_name["RerankerService"]
         channel = await service.channel(settings.reranker_address, [reranker])
         embedder = RerankerEmbedder(reranker_pb2_grpc.RerankerServiceStub(channel), folder)

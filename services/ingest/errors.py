@@ -94,6 +94,19 @@ class FileTooLarge(InvalidArgument):
     reason = "FILE_TOO_LARGE"
 
 
+class FileUnreadable(InvalidArgument):
+    """A file that is only read, and not kept, cannot be read; its reason is what the document's error would be."""
+
+    reason = "FILE_UNREADABLE"
+
+
+class ReadersBusy(ResourceExhausted):
+    """As many files are read for callers who wait as a worker holds at once."""
+
+    reason = "READERS_BUSY"
+    is_of_one_replica = True
+
+
 class UploadCorrupt(DataLoss):
     reason = "UPLOAD_CORRUPT"
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from functools import partial
 
 from google.protobuf.descriptor import FileDescriptor
-from groundwork.ingest.v1 import ingest_pb2
+from groundwork.ingest.v1 import ingest_pb2, reading_pb2
 from groundwork.memory.v1 import memory_pb2
 from groundwork.reranker.v1 import reranker_pb2
 from groundwork.retriever.v1 import retriever_pb2
@@ -27,7 +27,7 @@ from services.tools.adapters.mcp.logins import McpLoginClient
 from services.tools.adapters.mcp.server_records import KeyValueServerRecords
 from services.tools.adapters.mcp.servers import McpServer
 from services.tools.adapters.mcp.sessions import SessionPool
-from services.tools.adapters.services.ingest import IngestDocuments
+from services.tools.adapters.services.ingest import IngestDocuments, IngestFileReader
 from services.tools.adapters.services.memory import MemoryService
 from services.tools.adapters.services.reranker import RerankerModels
 from services.tools.adapters.services.retriever import RetrieverPassages
@@ -70,7 +70,7 @@ async def run(settings: ToolsSettings) -> None:
         processes = Processes(settings.tools_processes)
         services = replace(
             await _services(service, settings),
-            web=_web(service, settings, guard, processes),
+            web=await _web(service, settings, guard, processes),
             web_search=_web_search(settings),
         )
         modules = module_source(
@@ -106,9 +106,11 @@ async def run(settings: ToolsSettings) -> None:
         await service.serve()
 
 
-def _web(service: Service, settings: ToolsSettings, guard: EgressGuard, processes: Processes) -> Web | None:
+async def _web(service: Service, settings: ToolsSettings, guard: EgressGuard, processes: Processes) -> Web | None:
     if not settings.tools_web_hosts:
         return None
+    reading = reading_pb2.DESCRIPTOR.services_by_name["ReadingService"]
+    files = IngestFileReader(await service.channel(settings.ingest_worker_address, [reading]))
     client = GuardedWebClient(guard, settings.tools_web_user_agent)
     service.stack.push_async_callback(client.close)
     return Web(
@@ -121,6 +123,7 @@ def _web(service: Service, settings: ToolsSettings, guard: EgressGuard, processe
             fresh_s=settings.tools_web_cache_s,
         ),
         processes.run,
+        files,
     )
 
 

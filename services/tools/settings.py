@@ -99,6 +99,8 @@ class ToolsSettings(MessageStoreSettings, LocalUserSettings, KeyedServiceSetting
     """host:port of the model server."""
     ingest_address: str = "127.0.0.1:7003"
     """host:port of the ingest service: tools may keep documents."""
+    ingest_worker_address: str = "127.0.0.1:7004"
+    """host:port of the ingest worker, which reads files of the web."""
     tools_calls_at_once: int = Field(default=8, ge=1)
     """Tool calls that run beside each other. Most wait for something; 8 keep a small machine from being swamped."""
     tools_calls_waiting: int = Field(default=64, ge=0)

@@ -154,6 +154,7 @@ class PreparedFile:
     page_statuses: tuple[str, ...]
     warnings: tuple[str, ...]
     stage_seconds: dict[str, float]
+    title: str = ""
 
 
 @dataclass(frozen=True)

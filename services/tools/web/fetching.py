@@ -21,7 +21,7 @@ from services.tools.web.robots import Robots
 from services.tools.web.windows import Windows
 
 REDIRECTS_MAX = 5
-TIMEOUT_S = 15.0
+TIMEOUT_S = 20.0
 """For a document, with its redirects and robots.txt."""
 _CACHE_BYTES_MAX = 64 * 1024 * 1024
 _KEEP_S = 24 * 3_600.0

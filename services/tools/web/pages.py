@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from services.tools.errors import ToolError
+from services.tools.web.sections import PagePassage
 
 URL_CHARACTERS_MAX = 2_000
 
@@ -71,6 +72,10 @@ class PageText:
     author: str = ""
     links: Sequence[Link] = ()
     """All links of the page, in its order, without repetitions."""
+    parts: Sequence[PagePassage] = ()
+    """The passages of a file, as its reader cut them; of a page none, whose text is cut where it is cited."""
+    is_cut: bool = False
+    """Whether the end of a long file is missing."""
     is_sitemap: bool = False
     """Whether it is a list of addresses for programs (sitemaps.org), and they are its links."""
 

@@ -1,27 +1,49 @@
-"""The web as tools are given it: pages with their main text."""
+"""The web as tools are given it: pages with their main text, and files with what they say."""
 
+import hashlib
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+from dataclasses import replace
+from typing import Any, Protocol
+
+from cachetools import LRUCache
 
 from services.tools.errors import ToolUnavailable
 from services.tools.web.fetching import Fetcher
-from services.tools.web.pages import Page, PageText, WebFailed
+from services.tools.web.files import FILE_BYTES_MAX, file_name
+from services.tools.web.pages import Page, PageText, WebDocument, WebFailed
 from services.tools.web.reading import TIMEOUT_S, read_page
 
 Compute = Callable[[Callable[..., Any], Mapping[str, Any], float], Awaitable[Any]]
 """Runs a function with arguments in another process, for at most so many seconds. Raises TimeoutError."""
 
 
-class Web:
-    """Reads pages."""
+_FILES_KEPT = 8
+"""A long file is read on, passage by passage, and is not taken apart anew each time."""
 
-    def __init__(self, fetcher: Fetcher, compute: Compute) -> None:
+
+class FileReader(Protocol):
+    """Reads files that are no pages."""
+
+    async def read_file(self, name: str, data: bytes) -> PageText:
+        """What a file says, in passages. Raises ToolError with the reason."""
+        ...
+
+
+class Web:
+    """Reads pages and files."""
+
+    def __init__(self, fetcher: Fetcher, compute: Compute, files: FileReader) -> None:
         self.fetcher = fetcher
         self._compute = compute
+        self._files = files
+        self._kept: LRUCache[tuple[str, bytes], Page] = LRUCache(_FILES_KEPT)
 
     async def read(self, url: str, run: str) -> Page:
-        """The page at an address; `run` is in whose window it counts. Raises WebFailed and WebBusy."""
+        """The page or file at an address; `run` is in whose window it counts. Raises WebFailed and WebBusy, and ToolError for a
+        file that cannot be read."""
         document = await self.fetcher.fetch(url, run)
+        if name := file_name(document):
+            return await self._file(document, name)
         arguments = {
             "body": document.body,
             "content_type": document.content_type,
@@ -33,6 +55,21 @@ class Web:
         except TimeoutError as error:
             raise WebFailed("the page takes too long to be read; try another page") from error
         return Page(document.url, text, document.read_at, document.is_truncated)
+
+    async def _file(self, document: WebDocument, name: str) -> Page:
+        if document.is_truncated:
+            raise WebFailed(
+                f"{name} is larger than {FILE_BYTES_MAX // 1024**2} MiB, or comes too slowly to be read here; a person can "
+                "download it and upload it as a document",
+                reason="WEB_FILE_TOO_LARGE",
+            )
+        key = document.url, hashlib.sha256(document.body).digest()
+        if (kept := self._kept.get(key)) is not None:
+            return replace(kept, read_at=document.read_at)
+        text = await self._files.read_file(name, document.body)
+        page = Page(document.url, text, document.read_at, text.is_cut)
+        self._kept[key] = page
+        return page
 
 
 def web_of(web: Web | None) -> Web:

@@ -10,13 +10,14 @@ from services.tools.errors import ToolError
 from services.tools.web.pages import URL_CHARACTERS_MAX, Link, PageText, WebFailed
 
 TIMEOUT_S = 10.0
+FILE_TIMEOUT_S = 25.0
+"""For a file that is no page: a scan of some pages is read in this time."""
 _HTML = ("text/html", "application/xhtml+xml")
 _TEXT = ("application/json", "application/xml", "application/x-ndjson", "application/ld+json")
 _BOLD = re.compile(r"\*\*(?=\S)([^*\n]+)\*\*")
 _LINKS_MAX = 2_000
 _ROOT_WITHIN = 2_000
 _LINE_CHARACTERS_MAX = 300
-_FILES = ("application/pdf", "application/msword", "application/vnd.", "application/epub", "application/rtf")
 
 
 def read_page(body: bytes, content_type: str, charset: str, url: str) -> PageText:
@@ -95,13 +96,10 @@ def _resolved(base: str, href: str) -> str:
 
 
 def _unreadable(content_type: str) -> ToolError:
-    kind = f"the address leads to a file ({content_type[:80]}), not to a page"
-    if content_type.startswith(_FILES):
-        return WebFailed(
-            f"{kind}; a person can download it and upload it as a document, then search finds what it says",
-            reason="WEB_NOT_A_PAGE",
-        )
-    return WebFailed(f"{kind}; try another address", reason="WEB_NOT_A_PAGE")
+    return WebFailed(
+        f"the address leads to something of type {content_type[:80]}, which is neither a page nor a document; try another address",
+        reason="WEB_NOT_A_PAGE",
+    )
 
 
 def _decoded(body: bytes, charset: str) -> str:

@@ -19,6 +19,8 @@ class PagePassage:
     heading_path: tuple[str, ...]
     char_start: int
     """In the text of the page."""
+    page_number: int = 0
+    """Of a file with pages, from 1."""
 
 
 def passages_of(text: str) -> list[PagePassage]:

@@ -3,6 +3,7 @@
 import re
 from importlib import import_module
 from pathlib import Path
+from pkgutil import iter_modules
 
 import pytest
 
@@ -14,11 +15,20 @@ SERVICES = Path(__file__).resolve().parents[3] / "services"
 CONTRACTS = ("ingest", "memory", "orchestrator", "reranker", "retriever", "store", "tools")
 JOBS = {*(f"jobs/FORGET.{kind}" for kind in SourceKind), "jobs/INGEST", "jobs/LEARN", "jobs/MEMORY"}
 
+COMES_WITH_A_WILDCARD = {"ReadFile"}
+"""What the gateway may call and does not: it tells nothing but what the bytes say that its caller sends."""
+
 
 def methods(room: str) -> set[str]:
-    contract = import_module(f"groundwork.{room}.v1.{room}_pb2")
+    package = import_module(f"groundwork.{room}.v1")
+    contracts = [
+        import_module(f"{package.__name__}.{found.name}")
+        for found in iter_modules(package.__path__)
+        if found.name.endswith("_pb2")
+    ]
     return {
         f"{room}/{method.name}"
+        for contract in contracts
         for service in contract.DESCRIPTOR.services_by_name.values()
         for method in service.methods
     }
@@ -76,7 +86,7 @@ def test_the_gateway_may_make_the_calls_that_its_code_makes() -> None:
         for entry in SIGNERS["gateway"]
         for call in (methods(entry.partition("/")[0]) if entry.endswith("/*") else {entry})
     }
-    assert calls_in(SERVICES / "gateway") == {call.partition("/")[2] for call in listed}
+    assert calls_in(SERVICES / "gateway") == {call.partition("/")[2] for call in listed} - COMES_WITH_A_WILDCARD
 
 
 def test_each_signer_has_texts_forgotten_of_its_own_kind_only() -> None:

@@ -21,7 +21,7 @@ gives its callers the address. */}}
 - {to: retriever,     port: 7000, from: [gateway, orchestrator, ingest, ingest-worker, memory, tools]}
 - {to: reranker,      port: 7000, from: [gateway, orchestrator, retriever, ingest-worker, tools]}
 - {to: ingest,        port: 7000, from: [gateway, orchestrator, tools]}
-- {to: ingest-worker, port: 7000, from: [gateway]}
+- {to: ingest-worker, port: 7000, from: [gateway, tools]}
 - {to: memory,        port: 7000, from: [gateway, orchestrator, tools]}
 - {to: tools,         port: 7000, from: [gateway, orchestrator]}
 - {to: nats,          port: 4222, from: [gateway, orchestrator, retriever, ingest, ingest-worker, memory, tools, backup, restore]}

@@ -108,6 +108,7 @@ def decode_done(value: dict[str, Any], chunks: ChunkFile) -> PreparedFile:
         page_statuses=tuple(value["page_statuses"]),
         warnings=tuple(value["warnings"]),
         stage_seconds=dict(value["stage_seconds"]),
+        title=str(value["title"]),
     )
 
 

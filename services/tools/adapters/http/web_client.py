@@ -10,13 +10,16 @@ import httpx
 from kit.network.egress import EgressGuard, Place
 from kit.network.guarded_http import guarded_transport
 from services.tools.adapters.http.http_servers import location_of, plain_place
+from services.tools.web.files import PAGE_BYTES_MAX, bytes_max
 from services.tools.web.pages import WebAnswer, WebFailed
 
-BODY_BYTES_MAX = 4 * 1024 * 1024
 ANSWER_TIMEOUT_S = 8.0
 """Until an answer begins, and between two pieces of it."""
 BODY_TIMEOUT_S = 6.0
 """For all of a body; what has come until then is used."""
+_MORE_BYTES_PER_S = 1024 * 1024
+"""A body that may be longer than a page's has a second more for each of these, for half of a file is of no use."""
+_UNPACKED_AT_ONCE_BYTES = 4 * 1024 * 1024
 _ACCEPT = "text/html, application/xhtml+xml, text/*;q=0.9, application/json;q=0.8, */*;q=0.1"
 _GZIP_OR_ZLIB = 47
 """zlib finds out by the header which of the two it is."""
@@ -68,19 +71,20 @@ async def _read(response: httpx.Response) -> WebAnswer:
     url, location = str(response.request.url), location_of(response)
     if location or response.status_code == 304:
         return WebAnswer(url, response.status_code, headers, location=location)
-    body, is_truncated = await _body(response, headers.get("content-encoding", "").strip().lower())
+    limit_bytes = bytes_max(headers.get("content-type", "").partition(";")[0].strip().lower())
+    body, is_truncated = await _body(response, headers.get("content-encoding", "").strip().lower(), limit_bytes)
     return WebAnswer(url, response.status_code, headers, body, is_truncated)
 
 
-async def _body(response: httpx.Response, encoding: str) -> tuple[bytes, bool]:
+async def _body(response: httpx.Response, encoding: str, limit_bytes: int) -> tuple[bytes, bool]:
     """The body, and whether there is more of it. A broken end leaves what came before it."""
     body = bytearray()
     try:
-        async with asyncio.timeout(BODY_TIMEOUT_S):
+        async with asyncio.timeout(BODY_TIMEOUT_S + (limit_bytes - PAGE_BYTES_MAX) / _MORE_BYTES_PER_S):
             async for piece in _unpacked(response.stream, encoding):
                 body += piece
-                if len(body) > BODY_BYTES_MAX:
-                    return bytes(body[:BODY_BYTES_MAX]), True
+                if len(body) > limit_bytes:
+                    return bytes(body[:limit_bytes]), True
     except (httpx.TransportError, TimeoutError, zlib.error):
         return bytes(body), True
     return bytes(body), False
@@ -98,5 +102,5 @@ async def _unpacked(stream: object, encoding: str) -> AsyncIterator[bytes]:
     async for piece in stream:
         packed = piece
         while packed:
-            yield unpack.decompress(packed, BODY_BYTES_MAX)
+            yield unpack.decompress(packed, _UNPACKED_AT_ONCE_BYTES)
             packed = unpack.unconsumed_tail

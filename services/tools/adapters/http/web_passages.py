@@ -18,7 +18,8 @@ from services.tools.web.sections import PagePassage, passages_of
 def page_passages(page: Page) -> Sequence[Passage]:
     """All passages of a page, in its order. The same text at the same address has the same ids."""
     content = _digest(f"{page.url}\0{page.text.text}")
-    return [_passage(page, each, ordinal, content) for ordinal, each in enumerate(passages_of(page.text.text))]
+    parts = page.text.parts or passages_of(page.text.text)
+    return [_passage(page, each, ordinal, content) for ordinal, each in enumerate(parts)]
 
 
 def result_passages(results: Sequence[Result], found_at: datetime) -> Sequence[Passage]:
@@ -37,6 +38,7 @@ def _passage(page: Page, part: PagePassage, ordinal: int, content: str) -> Passa
         document_name=page_name(page),
         ordinal=ordinal,
         text=part.text,
+        page=part.page_number,
         heading_path=part.heading_path,
         char_start=part.char_start,
         char_end=part.char_start + len(part.text),

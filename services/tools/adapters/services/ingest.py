@@ -9,12 +9,16 @@ from datetime import UTC
 from groundwork.common.v1 import common_pb2
 from groundwork.ingest.v1 import ingest_pb2 as pb
 from groundwork.ingest.v1 import ingest_pb2_grpc as rpc
+from groundwork.ingest.v1 import reading_pb2, reading_pb2_grpc
 
 from kit.errors import AlreadyExists, GroundworkError, NotFound
 from kit.rpc.channel import Channel
 from services.tools.adapters.services.refusals import put_plainly
 from services.tools.documents import CollectionMissing, Document, DocumentPage, DocumentState
 from services.tools.errors import ToolError
+from services.tools.web.pages import PageText
+from services.tools.web.reading import FILE_TIMEOUT_S
+from services.tools.web.sections import PagePassage
 
 _SERVICE = "the store of documents"
 _TIMEOUT_S = 4.0
@@ -131,6 +135,21 @@ class IngestDocuments:
                 await self._stub.CreateCollection(request, timeout=_TIMEOUT_S)
             except AlreadyExists:
                 return
+
+
+class IngestFileReader:
+    """Files that are not kept, read by the ingest worker in the sandbox of uploaded files."""
+
+    def __init__(self, channel: Channel) -> None:
+        self._stub = reading_pb2_grpc.ReadingServiceStub(channel)
+
+    async def read_file(self, name: str, data: bytes) -> PageText:
+        request = reading_pb2.ReadFileRequest(name=name, data=data)
+        with put_plainly("the reader of files"):
+            read = await self._stub.ReadFile(request, timeout=FILE_TIMEOUT_S)
+        parts = [PagePassage(each.text, tuple(each.heading_path), each.char_start, each.page) for each in read.passages]
+        text = "\n\n".join(part.text for part in parts)
+        return PageText(text, read.title or name, parts=parts, is_cut=read.passages_left > 0)
 
 
 def _parts(header: pb.UploadHeader, data: bytes) -> list[pb.UploadDocumentRequest]:

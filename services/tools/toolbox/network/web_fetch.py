@@ -1,4 +1,4 @@
-"""Reads a page of the web: its main text, as passages that an answer may cite."""
+"""Reads a page or a file of the web: its main text, as passages that an answer may cite."""
 
 from collections.abc import Sequence
 
@@ -18,8 +18,8 @@ SCHEMA = {
     "function": {
         "name": "web_fetch",
         "description": (
-            "Reads a web page: its main text with title and date, without menus, as passages to cite. Not for files such as PDF, "
-            "nor for pages behind a login."
+            "Reads a web page, or a PDF or office file of the web: its text with title and date, without menus, as passages to "
+            "cite. Not for pages behind a login."
         ),
         "parameters": {
             "type": "object",
@@ -49,7 +49,7 @@ SCHEMA = {
     },
 }
 POLICY = Policy(
-    timeout_s=fetching.TIMEOUT_S + reading.TIMEOUT_S + 5.0,
+    timeout_s=fetching.TIMEOUT_S + reading.FILE_TIMEOUT_S + 5.0,
     worth=1,
     outward=True,
     called_for_by=(

@@ -11,7 +11,7 @@ from services.tools.adapters.http.web_client import GuardedWebClient
 from services.tools.context import Services
 from services.tools.settings import ToolsSettings
 from services.tools.web.fetching import Fetcher
-from services.tools.web.reader import Web
+from services.tools.web.reader import FileReader, Web
 from services.tools.web.windows import Windows
 from tests.service.tools.boxes import Box
 
@@ -37,17 +37,24 @@ async def compute(function: Callable[..., Any], arguments: Mapping[str, Any], ti
     return function(**arguments)
 
 
-def web_box(ports: list[int], clock: Clock | None = None, *, services: Services | None = None, **more: Any) -> Box:
+def web_box(
+    ports: list[int],
+    clock: Clock | None = None,
+    *,
+    services: Services | None = None,
+    files: FileReader | None = None,
+    **more: Any,
+) -> Box:
     """Tools that may read these ports of the loopback interface."""
     more.setdefault("tools_web_hosts", ",".join(f"127.0.0.1:{port}" for port in ports))
     given = settings(**more)
-    web = reader(given, clock or Clock())
+    web = reader(given, clock or Clock(), files)
     box_services = services or Mock(spec=Services)
     box_services.web = web  # type: ignore[misc] # a mock
     return Box(given, services=box_services)
 
 
-def reader(given: ToolsSettings, clock: Clock) -> Web:
+def reader(given: ToolsSettings, clock: Clock, files: FileReader | None = None) -> Web:
     guard = EgressGuard(parse_networks(given.egress_allowed_networks))
     fetcher = Fetcher(
         GuardedWebClient(guard, given.tools_web_user_agent),
@@ -58,7 +65,7 @@ def reader(given: ToolsSettings, clock: Clock) -> Web:
         fresh_s=given.tools_web_cache_s,
         clock=clock,
     )
-    return Web(fetcher, compute)
+    return Web(fetcher, compute, files or Mock(spec=FileReader))
 
 
 def html(body: str, head: str = "") -> str:

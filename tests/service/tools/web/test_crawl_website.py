@@ -27,11 +27,11 @@ def guide() -> HttpServer:
         {
             "/": linked("Start", "/guide/a", "/guide/b", "/blog/x", "https://elsewhere.example/", "/guide/a#part"),
             "/guide/a": linked("A", "/guide/c", "/", "/guide/gone"),
-            "/guide/b": linked("B", "/guide/a", "/guide/pdf"),
+            "/guide/b": linked("B", "/guide/a", "/guide/picture"),
             "/guide/c": linked("C", "/guide/d"),
             "/guide/d": linked("D"),
             "/blog/x": linked("X"),
-            "/guide/pdf": said("%PDF", content_type="application/pdf"),
+            "/guide/picture": said("", content_type="image/png"),
         }
     )
 
@@ -79,7 +79,7 @@ async def test_pages_are_read_nearest_first_on_one_host_and_each_once() -> None:
         crawling = Crawling(server)
         crawled = await crawling.crawl()
     assert titles(crawled) == ["Start", "A", "B", "X", "C", "D"]
-    assert [url.rpartition("/")[2] for url, _ in crawled.failed] == ["gone", "pdf"]
+    assert [url.rpartition("/")[2] for url, _ in crawled.failed] == ["gone", "picture"]
     assert len(targets(server)) == len(set(targets(server)))
     assert crawling.told[1] == "Page 2: A"
     assert crawling.slept

@@ -16,6 +16,7 @@ from services.tools.adapters.http import web_client
 from services.tools.context import Services
 from services.tools.settings import ToolsSettings
 from services.tools.toolbox.network import web_fetch
+from services.tools.web.files import PAGE_BYTES_MAX
 from tests.service.tools.boxes import Box
 from tests.service.tools.http_server import Asked, HttpServer, http_server, said
 from tests.service.tools.web.reading import LOOPBACK, Clock, html, web_box
@@ -91,8 +92,6 @@ async def test_long_page_is_read_on_from_a_passage() -> None:
 @pytest.mark.parametrize(
     ("content_type", "reason", "says"),
     [
-        ("application/pdf", "WEB_NOT_A_PAGE", "upload it as a document"),
-        ("application/vnd.openxmlformats-officedocument.wordprocessingml.document", "WEB_NOT_A_PAGE", "upload it"),
         ("image/png", "WEB_NOT_A_PAGE", "image/png"),
         ("text/html", "WEB_NO_TEXT", "no text of its own"),
     ],
@@ -224,7 +223,7 @@ async def test_what_unfolds_to_far_more_than_it_may_is_cut(kind: str) -> None:
         client = web_client.GuardedWebClient(EgressGuard(parse_networks(LOOPBACK)), "groundwork")
         bomb, small = await client.get(server.url(), {}), await client.get(server.url("/small"), {})
         await client.close()
-    assert (len(bomb.body), bomb.is_truncated) == (web_client.BODY_BYTES_MAX, True)
+    assert (len(bomb.body), bomb.is_truncated) == (PAGE_BYTES_MAX, True)
     assert (small.body, small.is_truncated) == (b"<p>" + b"a " * 10, False)
 
 
