@@ -52,7 +52,7 @@ def texts_of(api: Api, collection_id: str, number: int) -> list[str]:
 
 
 @pytest.mark.timeout(900)
-def test_sync_killed_ten_times_loses_doubles_and_leaves_stale_no_file(
+def test_sync_killed_again_and_again_loses_doubles_and_leaves_stale_no_file(
     model_system: Groundwork, model_api: Api, tmp_path: Path
 ) -> None:
     rng = random.Random(20261127)
