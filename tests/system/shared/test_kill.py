@@ -52,7 +52,7 @@ def document_text(number: int, rng: random.Random) -> str:
     return f"The mooring {unique_word(number)} lies in the harbour of Emden.\n\n{more}"
 
 
-def test_worker_killed_ten_times_loses_and_doubles_no_document(model_system: Groundwork, model_api: Api) -> None:
+def test_worker_killed_again_and_again_loses_and_doubles_no_document(model_system: Groundwork, model_api: Api) -> None:
     rng = random.Random(20261121)
     collection = model_api.new_collection()
     acknowledged: list[Json] = []

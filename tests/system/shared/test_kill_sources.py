@@ -1,4 +1,4 @@
-"""The process that syncs is killed ten times in the middle of a sync: each file is one document in the end, as it is now."""
+"""The process that syncs is killed again and again in the middle of a sync: each file is one document in the end, as it is now."""
 
 import json
 import os
