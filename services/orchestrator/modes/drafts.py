@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from services.orchestrator.agent import Agent
+from services.orchestrator.answering.agent_drafts import write_own_draft
 from services.orchestrator.answering.drafting import Draft, Drafter, Question, degraded
 from services.orchestrator.answering.quotes import number_quotes
 from services.orchestrator.errors import BudgetSpent
 from services.orchestrator.log.events import Answer, Evidence, Payload, Retrieval, Thinking
 from services.orchestrator.models import Turn
-from services.orchestrator.modes.agent_drafts import write_own_draft
 from services.orchestrator.steps.run import Run
 from services.orchestrator.verification.actions import claimed_action
 from services.orchestrator.verification.checking import AnswerCheck

@@ -8,12 +8,12 @@ from functools import partial
 
 from kit.llm import ChatMessage
 from services.orchestrator.agent import Agent
+from services.orchestrator.answering.agent_drafts import write_own_draft
 from services.orchestrator.answering.citations import cited_numbers
 from services.orchestrator.answering.drafting import MODEL, Draft, Question, degraded
 from services.orchestrator.log.events import Answer, Degradation, EffectClass, Evidence, Thinking
 from services.orchestrator.log.screen import Screen
 from services.orchestrator.models import Function, RunRecord, Tool, Turn
-from services.orchestrator.modes.agent_drafts import write_own_draft
 from services.orchestrator.modes.documents import DocumentAnswers
 from services.orchestrator.modes.drafts import answer_of, answer_tokens, checked
 from services.orchestrator.modes.mode import ModeServices
