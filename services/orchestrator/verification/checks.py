@@ -29,22 +29,24 @@ class Checks:
 
     def of(self, run: Run, record: RunRecord, evidence: Sequence[Evidence]) -> AnswerCheck:
         """The check of an answer from this evidence."""
-        can_search = self.searcher is not None and self.sources is not None and evidence
+        collections = record.request.collection_ids or sorted(
+            {each.collection_id for each in evidence if each.collection_id}
+        )  # none where all evidence is of the web: there is nothing to search then
+        can_search = self.searcher is not None and self.sources is not None and evidence and collections
         return AnswerCheck(
             [judge for judge in self.judges if judge.is_there] or [WordJudge()],
             Verify(record.request.verify or self.verify),
-            partial(self._find, run, record, evidence) if can_search else None,
+            partial(self._find, run, record, collections) if can_search else None,
             partial(effects_of, run.journal.progress),
             partial(_require_model, run),
         )
 
-    async def _find(self, run: Run, record: RunRecord, evidence: Sequence[Evidence], claim: str) -> Sequence[Evidence]:
+    async def _find(self, run: Run, record: RunRecord, collections: Sequence[str], claim: str) -> Sequence[Evidence]:
         """The best passages for the claim, where the run may look and without what was forgotten."""
         assert self.searcher is not None
         assert self.sources is not None
-        request = record.request
-        collections = request.collection_ids or sorted({each.collection_id for each in evidence if each.collection_id})
-        found = await self.searcher.search(SearchQuery((claim,), tuple(collections), request.document_ids, _TOP_K))
+        query = SearchQuery((claim,), tuple(collections), record.request.document_ids, _TOP_K)
+        found = await self.searcher.search(query)
         forgotten = await forgotten_documents(run, record, self.sources, found.evidence)
         return [each for each in found.evidence if each.document_id not in forgotten]
 
