@@ -95,7 +95,7 @@ def openapi_document() -> str:
 
 def tools_page(page: str) -> str:
     """The page with its table made anew."""
-    rows = ["| tool | what the model is told | effect | approval | set up by |", "|---|---|---|---|---|"]
+    rows = ["| tool | what the model reads | effect | approval | set up by |", "|---|---|---|---|---|"]
     rows += [_tool_row(tool) for tool in discover(toolbox).values() if not tool.policy.other_name_of]
     table = "\n".join(["<!-- tools -->", *rows, "<!-- /tools -->"])
     return re.sub(r"<!-- tools -->.*?<!-- /tools -->", lambda _: table, page, flags=re.DOTALL)

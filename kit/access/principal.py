@@ -76,8 +76,8 @@ class Principal:
         """Raises PermissionDenied when the caller lacks the scope."""
         if not self.may(scope):
             raise PermissionDenied(
-                f"this needs the scope {scope!r}, which {self.subject} does not have; use an API key that has it, or ask whoever "
-                "manages the keys for one",
+                f"this needs the scope {scope!r}, which {self.subject} does not have; use an API key that has it, or ask an "
+                "administrator for one",
                 reason="SCOPE_MISSING",
                 scope=scope,
             )

@@ -1,4 +1,4 @@
-"""NatsLeases as keys that expire: made by the first process, renewed while it holds them, gone when it is."""
+"""Leases as keys that expire: the first process makes one, renews it while it holds it, and it expires when the process is gone."""
 
 import asyncio
 import contextlib

@@ -190,7 +190,6 @@ class Restart:
     """What happened, for a person."""
     next_provider: str = ""
     """Who is asked next."""
-    next_model: str = ""
 
 
 Delta = TextDelta | ReasoningDelta | Retraction | ToolCallDelta | Restart | Finish

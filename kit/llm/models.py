@@ -125,7 +125,7 @@ class Models:
         none."""
         try:
             brought = brought_model()
-        except GroundworkError:  # told by whoever completes
+        except GroundworkError:  # reported by the caller that completes
             return ModelInfo(BROUGHT, BROUGHT, _LEAST_CONTEXT_TOKENS)
         if brought is not None:
             return ModelInfo(BROUGHT, brought.model, brought.context_tokens)

@@ -205,7 +205,7 @@ def make_catalog(providers: Mapping[str, Provider], operations_json: str = "") -
 
 
 def parse_sampling(text: str) -> Mapping[Operation, Sampling]:
-    """How each operation is sampled, of the settings. Raises ValueError with a sentence for whoever wrote them."""
+    """How each operation is sampled, of the settings. Raises ValueError with a sentence for the operator."""
     by_name = {each.value: each for each in Operation}
     found = {}
     for name, value in _object(text, "sampling").items():

@@ -146,7 +146,7 @@ class Route:
     def restart(self, error: ModelUnavailable | ModelRejected, successor: Choice) -> Restart:
         """The note about a failure when another answer begins."""
         failed = self.choice
-        return Restart(failed.provider, failed.model, error.reason, error.message, successor.provider, successor.model)
+        return Restart(failed.provider, failed.model, error.reason, error.message, successor.provider)
 
     def _patience_s(self) -> float:
         return _half_of_the_run(self.provider.settings.patience_s)

@@ -22,7 +22,7 @@ class Metrics:
             registry=registry,
         )
         self.queue = BacklogGauges(
-            "groundwork_ingest_queue", "told by the leading worker, 0 elsewhere: use max", registry
+            "groundwork_ingest_queue", "reported by the leading worker, 0 elsewhere: use max", registry
         )
         self.dead_letters = Gauge(
             "groundwork_ingest_dead_letters",
@@ -42,8 +42,8 @@ class Metrics:
         )
         self.disagreements = Gauge(
             "groundwork_ingest_disagreements",
-            "What records, names, files and indexes disagree about, by kind, as the last comparison found; told by the leading "
-            "worker",
+            "What records, names, files and indexes disagree about, by kind, as the last comparison found; reported by the "
+            "leading worker",
             ["kind"],
             registry=registry,
         )

@@ -86,7 +86,7 @@ FORCED_ANSWERS = Counter(
     ["stage"],
 )
 FORGET_QUEUE = BacklogGauges(
-    "groundwork_forget_queue", "texts to erase from runs and threads; every orchestrator tells it: use max"
+    "groundwork_forget_queue", "texts to erase from runs and threads; reported by every orchestrator: use max"
 )
 _PARTS = frozenset(
     {

@@ -55,7 +55,7 @@ class OrchestratorSettings(MessageStoreSettings, SigningServiceSettings):
 
     llm_preset: str = ""
     """Kind of provider: openai, anthropic, gemini, grok, ollama, vllm, llama.cpp or openai-compatible. Empty: the address decides,
-    or by what the server says of itself."""
+    or what the server says of itself."""
 
     llm_context_tokens: int = Field(default=0, ge=0)
     """Tokens of prompt and answer together. 0: as the server says, else as is known of the model's name, else the preset's, else

@@ -71,7 +71,7 @@ class Policy:
     """Whether a model is shown it only where the run names it or the message calls for it: another tool does the same for most
     messages, and of two alike a model takes the wrong one."""
     other_name_of: str = ""
-    """The tool that is offered in the place of this one, which does the same. A call by this name is made all the same."""
+    """The tool that is offered in the place of this one. A call by this one's name still calls this one."""
 
 
 @dataclass(frozen=True)

@@ -63,7 +63,7 @@ def set_model(
         if not slash or not provider or not name:
             raise UsageError(f"{model!r} is not PROVIDER/MODEL, as in openai/gpt-4.1-mini.")
         body = {"provider": provider, "model": name, "force": force}
-        return _told(Output(as_json=as_json), await gateway.request("PUT", _path(operation), json=body))
+        return _print_chain(Output(as_json=as_json), await gateway.request("PUT", _path(operation), json=body))
 
     run(command)
 
@@ -73,7 +73,7 @@ def reset_model(operation: Operation, as_json: AsJson = False) -> None:
     """Have an operation ask the configured models again."""
 
     async def command(gateway: Gateway) -> int:
-        return _told(Output(as_json=as_json), await gateway.request("DELETE", _path(operation)))
+        return _print_chain(Output(as_json=as_json), await gateway.request("DELETE", _path(operation)))
 
     run(command)
 
@@ -82,7 +82,7 @@ def _path(operation: str) -> str:
     return f"/v1/models/{quote(operation, safe='')}"
 
 
-def _told(output: Output, now: Json) -> int:
+def _print_chain(output: Output, now: Json) -> int:
     if output.as_json:
         output.json(now)
     else:

@@ -7421,7 +7421,7 @@ export interface components {
             place: string;
             /**
              * Rule
-             * @description By what it was told, for example `override`, `role`, `leak`, `marker` or `hidden_text`.
+             * @description The rule that found it, for example `override`, `role`, `leak`, `marker` or `hidden_text`.
              */
             rule: string;
             /**

@@ -1,4 +1,4 @@
-"""What waits in a work queue, told to operators by those who work on it. Each queue has metrics of its own, without labels:
+"""What waits in a work queue, reported to operators by those who work on it. Each queue has metrics of its own, without labels:
 autoscalers that read /metrics themselves find them by name."""
 
 from collections.abc import Callable

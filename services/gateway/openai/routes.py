@@ -110,7 +110,7 @@ async def get_response(response_id: ResponsePath, services: Services) -> JSONRes
     """A response of the caller's: every run is one, as long as it is kept."""
     request = pb.GetRunRequest(run_id=run_id_of(response_id))
     answer = await services.orchestrator.GetRun(request, timeout=services.settings.rpc_timeout_s)
-    return reply(await _told(services, answer.run))
+    return reply(await _stored_response(services, answer.run))
 
 
 @router.post(
@@ -121,7 +121,7 @@ async def cancel_response(response_id: ResponsePath, services: Services) -> JSON
     """Asks a response that is being made to stop. It then ends as `cancelled`, unless it had already ended."""
     request = pb.CancelRunRequest(run_id=run_id_of(response_id))
     answer = await services.orchestrator.CancelRun(request, timeout=services.settings.rpc_timeout_s)
-    return reply(await _told(services, answer.run))
+    return reply(await _stored_response(services, answer.run))
 
 
 @router.delete("/responses/{response_id}", responses={200: {"description": "It is gone."}, **problems()})
@@ -148,7 +148,7 @@ async def _not_stored(
         await _delete(services, run_id)
 
 
-async def _told(services: Backends, run: pb.Run) -> Json:
+async def _stored_response(services: Backends, run: pb.Run) -> Json:
     """A run that is kept as a response."""
     known = encode(run)
     fold = RunFold(

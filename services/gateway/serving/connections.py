@@ -1,5 +1,5 @@
 """The life of a connection: how long a client may take over a request's head and over reading an answer. uvicorn has a limit for
-idle keep-alive connections only. How many connections there may be stands in table.py.
+idle keep-alive connections only. How many connections there may be stands in connection_table.py.
 
     waiting ──head complete──► busy ──answer out──► waiting        (a keep-alive connection between two requests)
 

@@ -1,1 +1,2 @@
-"""From the bytes of a file to chunks of clean text. All of it runs in the parsing child: the security boundary."""
+"""From the bytes of a file to chunks of clean text. All that parses a file runs in the parsing child: the security boundary.
+`pool`, `unkept` and the detection of media types run in the worker."""

@@ -1,4 +1,4 @@
-"""What the records say and what names, files and indexes say, told to operators wherever the two differ.
+"""What the records say and what names, files and indexes say, reported to operators wherever the two differ.
 
 A cluster has no ledger that knows what was stored: a loss shows only in what remains. What can be made again is, by the reconciler,
 the collector and the sweep. What cannot stays, for as long as it is so, in the store's condition, which /readyz and

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from services.orchestrator.answering.quotes import Quote, around_quote, citation, closest_words
+from services.orchestrator.answering.quotes import Quote, around_quote, citation
 from services.orchestrator.log.events import ArtefactItem, Citation, Evidence
 
 
@@ -29,10 +29,6 @@ class Citing:
         if number not in numbers:
             numbers.append(number)
         return number
-
-    def cite_words(self, path: str, source: Evidence, words: str) -> int:
-        """Notes that the part rests on the place of the passage where these words stand, or on what is closest to them."""
-        return self.cite(path, source, *closest_words(source.text, words))
 
     @property
     def items(self) -> Sequence[ArtefactItem]:

@@ -70,8 +70,3 @@ class CanaryCheck:
         while self._matched and "".join(each for each, _ in self._matched) not in self._forms:
             self._matched.pop(0)
         return len(self._matched) >= _LEAST
-
-
-def gives_away(text: str, canary: str) -> bool:
-    """Whether the mark stands in the whole text."""
-    return CanaryCheck(canary).feed(text).is_leak

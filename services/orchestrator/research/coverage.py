@@ -65,7 +65,7 @@ class EvidenceView:
 
     def _hops(self, passage: "_Passage") -> list[Hop]:
         source = passage.source
-        return find_hops(self._question, self._subjects, source.chunk_id, source.text, passage.heading)
+        return find_hops(self._question, self._subjects, source.text, passage.heading)
 
 
 @dataclass(frozen=True, eq=False)

@@ -43,7 +43,7 @@ class AccessWatch:
             await self.look()
 
     async def look(self) -> None:
-        """Once over all runs under way. Those that cannot be told of now go on until the next time."""
+        """Once over all runs under way. Runs that cannot be checked now go on until the next time."""
         for execution in self._under_way():
             key = execution.record.key
             try:

@@ -44,9 +44,11 @@ def check_brought(request: RunRequest, mode: Mode, modes: Modes) -> None:
     _check_functions(request)
     _check_calls([*request.history, *request.called])
     if request.answer_schema:
-        schema = _schema(request.answer_schema, "the schema of the answer", "answer_schema", _MOST_SCHEMA_CHARACTERS)
+        schema = _schema(
+            request.answer_schema, "the JSON Schema of the answer", "answer_schema", _MOST_SCHEMA_CHARACTERS
+        )
         if schema.get("type") != "object":
-            raise InvalidRequest('the schema of the answer describes no object; begin it with {"type": "object"}')
+            raise InvalidRequest('the JSON Schema of the answer describes no object; begin it with {"type": "object"}')
     _check_sampling(request)
 
 
@@ -102,7 +104,8 @@ def _check_functions(request: RunRequest) -> None:
             f"the functions have more than {_MOST_FUNCTION_CHARACTERS} characters; give fewer", field="functions"
         )
     for each in functions:
-        _schema(each.parameters, f"the parameters of function {each.name}", "functions", _MOST_FUNCTION_CHARACTERS)
+        what = f"the JSON Schema of function {each.name}'s parameters"
+        _schema(each.parameters, what, "functions", _MOST_FUNCTION_CHARACTERS)
     if request.function_choice not in (*CHOICES, *names):
         raise InvalidRequest(
             f"there is no function {request.function_choice[:80]!r} to call; use auto, none, required or one of the functions",
@@ -155,15 +158,15 @@ def _schema(text: str, what: str, field: str, most: int) -> Mapping[str, Any]:
     except (ValueError, RecursionError):
         schema = None
     if not isinstance(schema, dict):
-        raise InvalidRequest(f"{what} are no JSON object of at most {most} characters", field=field)
+        raise InvalidRequest(f"{what} is no JSON object of at most {most} characters", field=field)
     try:
         Draft202012Validator.check_schema(schema)
     except (SchemaError, RecursionError) as error:
         message = error.message[:300] if isinstance(error, SchemaError) else "it is too deep"
-        raise InvalidRequest(f"{what} are no JSON Schema: {message}", field=field) from None
+        raise InvalidRequest(f"{what} is not valid: {message}", field=field) from None
     for reference in _references(schema):
         if not reference.startswith("#"):  # the validator would ask the address
-            raise InvalidRequest(f"{what} refer to {reference[:80]!r}; write it into the schema", field=field)
+            raise InvalidRequest(f"{what} refers to {reference[:80]!r}; write it into the schema", field=field)
     return schema
 
 

@@ -1,6 +1,7 @@
-"""Answering without a model: sentences of the evidence are measured, ranked, judged by fitted trees, and quoted or refused.
+"""Answering without a model: sentences of the evidence are measured, ranked by fitted weights, judged, and quoted or refused.
 
-The room is frozen: it gets no rule that changes their order or overrides the trees.
+Fitted trees judge how likely the best one answers; for keywords it is the share of them that its section holds. The room is frozen:
+it gets no further rule that changes the order or overrides the trees.
 """
 
 from services.orchestrator.without_model.answering import (

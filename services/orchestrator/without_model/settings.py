@@ -2,10 +2,8 @@
 
 The ranking was fitted on the SQuAD 2.0 development half (8 of its 16 articles; 6 passages of 806 by BM25 + dense, reciprocal
 rank fusion; int8 ONNX all-MiniLM-L6-v2) with the scores of the Rerank call: half MaxSim, half cosine. How likely the best unit
-answers is read from answerability.json; scripts/fit_answerability.py prints how well. On the other 8 articles, 8 passages of 646
-(600 questions of both sorts, multilingual-e5-small, the running system): a gold answer span stands in the answer for 0.82 of the
-answerable questions, 0.96 of the answers cite the gold paragraph, 0.36 of SQuAD's adversarial questions are refused (right topic,
-missing fact: docs/evaluation.md says why no more).
+answers is read from answerability.json; scripts/fit_answerability.py prints how well. How well the running system
+does on the other 8 articles, and why it refuses no more of SQuAD's adversarial questions, stands in docs/evaluation.md.
 """
 
 from dataclasses import dataclass
@@ -61,9 +59,9 @@ class ExtractiveSettings:
     """Units whose content stems overlap this much (Jaccard) or are contained this much say the same."""
 
     min_confidence: float = 0.3
-    """Below this the answer is a refusal. On those articles, answerable questions answered rightly / adversarial ones refused: 0.3:
-    82, 36 %; 0.4: 80, 43 %; 0.48: 75, 48 %. At 0.4 plain questions over one short file are refused (0.37 for the one that
-    `groundwork cluster test` asks). An answer with little confidence says so."""
+    """Below this the answer is a refusal. docs/evaluation.md has what other thresholds answer and refuse. At 0.4 plain
+    questions over one short file are refused (0.37 for the one that `groundwork cluster test` asks). An answer with little
+    confidence says so."""
     min_confidence_by_words: float = 0.2
     """The same while no similarity is known, which such an answer says, too. A choice, not measured: trees that know words only are
     sure of little. At 0.25 a sentence with all words of its question is refused while the model server restarts."""

@@ -3,7 +3,7 @@ caller before it lists the calls: whichever comes first, one sees the other."""
 
 import hashlib
 from contextlib import suppress
-from dataclasses import fields, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from google.protobuf.message import DecodeError
@@ -13,13 +13,11 @@ from kit.errors import Aborted, AlreadyExists
 from kit.jetstream import Entry, KeyValue, Nats
 from kit.records import UNREADABLE, set_aside
 from services.tools.adapters.wire import decode_outcome, encode_outcome
-from services.tools.models import ToolOutcome
 from services.tools.ports import NotedCall
 from services.tools.state import CALLS
 
 _UNREADABLE = NotedCall("", datetime.fromtimestamp(0, UTC))
 """Stands for a note that cannot be read: somebody began something, long ago."""
-_OUTCOME = {field.name for field in fields(ToolOutcome)}
 _FORGOTTEN = "forgotten"
 """In place of a call's digest: marks a caller whose calls were forgotten."""
 

@@ -125,7 +125,7 @@ def test_proxies_are_read_from_a_list(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @dataclass(eq=False)
-class OpenConnection:
+class FakeConnection:
     """A connection as the table sees it."""
 
     origin: str | None
@@ -142,44 +142,44 @@ def table(**limits: Any) -> ConnectionTable:
     )
 
 
-def entered(table: ConnectionTable, origin: str | None, *, busy: bool) -> OpenConnection:
-    guest = OpenConnection(origin)
-    assert table.enter(guest) is None
-    (table.busy if busy else table.wait)(guest)
-    return guest
+def entered(table: ConnectionTable, origin: str | None, *, busy: bool) -> FakeConnection:
+    connection = FakeConnection(origin)
+    assert table.enter(connection) is None
+    (table.busy if busy else table.wait)(connection)
+    return connection
 
 
 def test_address_with_its_share_at_work_gets_no_more_and_others_do() -> None:
-    rooms = table()
-    first = entered(rooms, "a", busy=True)
-    entered(rooms, "a", busy=True)
-    bystander = entered(rooms, "b", busy=False)
-    refusal = rooms.enter(OpenConnection("a"))
+    places = table()
+    first = entered(places, "a", busy=True)
+    entered(places, "a", busy=True)
+    bystander = entered(places, "b", busy=False)
+    refusal = places.enter(FakeConnection("a"))
     assert refusal is not None
     assert (refusal.code.http_status, refusal.reason) == (429, "TOO_MANY_CONNECTIONS_FROM_ADDRESS")
     assert "GROUNDWORK_PROXIES" in refusal.message
     for origin in ("b", "c", None, None):
-        entered(rooms, origin, busy=True)
+        entered(places, origin, busy=True)
     assert bystander.cut == ""
-    rooms.leave(first)
-    entered(rooms, "d", busy=True)
+    places.leave(first)
+    entered(places, "d", busy=True)
     assert bystander.cut == ""
 
 
 def test_address_makes_room_for_itself_from_its_own_that_wait() -> None:
-    rooms = table()
-    bystander = entered(rooms, "b", busy=False)
-    first = entered(rooms, "a", busy=False)
-    entered(rooms, "a", busy=True)
-    entered(rooms, "a", busy=True)
+    places = table()
+    bystander = entered(places, "b", busy=False)
+    first = entered(places, "a", busy=False)
+    entered(places, "a", busy=True)
+    entered(places, "a", busy=True)
     assert (first.cut, bystander.cut) == ("evicted", "")
 
 
 def test_what_has_left_is_not_counted() -> None:
-    rooms = table()
+    places = table()
     for _ in range(5):
-        rooms.leave(entered(rooms, "a", busy=True))
-    assert rooms.enter(OpenConnection("a")) is None
+        places.leave(entered(places, "a", busy=True))
+    assert places.enter(FakeConnection("a")) is None
 
 
 async def test_refusal_by_address_is_told_and_health_still_answers(

@@ -102,7 +102,7 @@ async def test_a_refusal_is_not_repeated_and_the_next_model_answers() -> None:
     script = Script({"a/m": [[REFUSED]], "b/n": [says("hello")]})
     async with models_of(script, catalog("a/m", "b/n")) as models:
         deltas = await collect(models)
-    assert deltas[0] == Restart("a", "m", "LLM_REJECTED", "a refused the key", "b", "n")
+    assert deltas[0] == Restart("a", "m", "LLM_REJECTED", "a refused the key", "b")
     assert isinstance(deltas[-1], Finish)
     assert deltas[-1].provider == "b"
 

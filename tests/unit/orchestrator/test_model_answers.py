@@ -212,7 +212,7 @@ async def test_text_that_turns_out_to_be_thinking_is_taken_back() -> None:
 
 
 async def test_another_model_that_takes_over_is_told_of() -> None:
-    restart = Restart("gpu", "big", "LLM_TIMEOUT", "big fell silent", "cpu", "small")
+    restart = Restart("gpu", "big", "LLM_TIMEOUT", "big fell silent", "cpu")
     draft, payloads = await drafted(FakeModel(["The bridge was", restart, FACT]))
     assert (draft.text, draft.support_status) == (FACT, SupportStatus.SIMILAR_WORDING)
     assert degradations(payloads) == ["LLM_TIMEOUT"]

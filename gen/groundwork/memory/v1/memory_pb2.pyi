@@ -375,7 +375,7 @@ class QuestionAnswer(_message.Message):
     is_right: _builtins.bool
     """Whether it is right."""
     graded_by: _builtins.str
-    """How that was told: "option", "words", "spelling", "number", "model" or "nothing"."""
+    """How the grade was decided: "option", "words", "spelling", "number", "model" or "nothing"."""
     @_builtins.property
     def at(self) -> _timestamp_pb2.Timestamp:
         """When it was graded."""

@@ -1762,7 +1762,7 @@ class Safety(_message.Message):
     model was about to give its instructions away), or "address" (an address with data in it, or an image).
     """
     rule: _builtins.str
-    """By what it was told, for example "override", "role", "leak", "marker" or "hidden_text"."""
+    """The rule that found it, for example "override", "role", "leak", "marker" or "hidden_text"."""
     action: _builtins.str
     """"flagged" (nothing was changed), "removed" (it was taken out), or "ended" (the text ends before it)."""
     passage: _builtins.int
@@ -4048,7 +4048,7 @@ class GradedAnswer(_message.Message):
     is_right: _builtins.bool
     """Whether it is right."""
     graded_by: _builtins.str
-    """How that was told: "option", "words", "spelling", "number", "model" or "nothing"."""
+    """How the grade was decided: "option", "words", "spelling", "number", "model" or "nothing"."""
     answer: _builtins.str
     """The right answer."""
     explanation: _builtins.str

@@ -228,8 +228,8 @@ class OrchestratorServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def SwitchAgent(self, request, context):
-        """Switches an agent off or on, on all replicas and after a restart. While it is off its questions get one search and one answer, and
-        are told so; runs that go on end as they began. INVALID_ARGUMENT for an agent that cannot be switched.
+        """Switches an agent off or on, on all replicas and after a restart. While it is off its questions get one search and one answer,
+        with a note that says so; runs that go on end as they began. INVALID_ARGUMENT for an agent that cannot be switched.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

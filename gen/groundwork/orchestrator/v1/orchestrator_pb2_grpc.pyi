@@ -53,8 +53,8 @@ class OrchestratorServiceStub:
     ListAgents: _aio.UnaryUnaryMultiCallable[_orchestrator_pb2.ListAgentsRequest, _orchestrator_pb2.ListAgentsResponse]
     """The agents and the modes that are offered, by name."""
     SwitchAgent: _aio.UnaryUnaryMultiCallable[_orchestrator_pb2.SwitchAgentRequest, _orchestrator_pb2.SwitchAgentResponse]
-    """Switches an agent off or on, on all replicas and after a restart. While it is off its questions get one search and one answer, and
-    are told so; runs that go on end as they began. INVALID_ARGUMENT for an agent that cannot be switched.
+    """Switches an agent off or on, on all replicas and after a restart. While it is off its questions get one search and one answer,
+    with a note that says so; runs that go on end as they began. INVALID_ARGUMENT for an agent that cannot be switched.
     """
     GetQuiz: _aio.UnaryUnaryMultiCallable[_orchestrator_pb2.GetQuizRequest, _orchestrator_pb2.GetQuizResponse]
     """A quiz of a thread of the caller, as far as it is answered. NOT_FOUND with ARTEFACT_NOT_FOUND where there is none."""
@@ -188,8 +188,8 @@ class OrchestratorServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _orchestrator_pb2.SwitchAgentRequest,
         context: _aio.ServicerContext[_orchestrator_pb2.SwitchAgentRequest, _abc.Awaitable[_orchestrator_pb2.SwitchAgentResponse]],
     ) -> _abc.Awaitable[_orchestrator_pb2.SwitchAgentResponse]:
-        """Switches an agent off or on, on all replicas and after a restart. While it is off its questions get one search and one answer, and
-        are told so; runs that go on end as they began. INVALID_ARGUMENT for an agent that cannot be switched.
+        """Switches an agent off or on, on all replicas and after a restart. While it is off its questions get one search and one answer,
+        with a note that says so; runs that go on end as they began. INVALID_ARGUMENT for an agent that cannot be switched.
         """
 
     @_abc_1.abstractmethod

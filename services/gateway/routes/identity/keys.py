@@ -13,7 +13,9 @@ from services.gateway.access.key_admin import KeyAdmin, NewKey
 from services.gateway.access.keys import Keys
 from services.gateway.access.scopes import NEEDS_ADMIN, NEEDS_NO_SCOPE
 from services.gateway.errors import ApiKeysOff
-from services.gateway.schemas.administration.keys import (
+from services.gateway.schemas.documents.search import start_of
+from services.gateway.schemas.fields import IdempotencyKey, PageSize, PageToken
+from services.gateway.schemas.identity.keys import (
     ApiKey,
     ApiKeyList,
     KeyPath,
@@ -22,8 +24,6 @@ from services.gateway.schemas.administration.keys import (
     ShownApiKey,
     TenantFilter,
 )
-from services.gateway.schemas.documents.search import start_of
-from services.gateway.schemas.fields import IdempotencyKey, PageSize, PageToken
 from services.gateway.schemas.problem import problems
 from services.gateway.schemas.times import rfc3339
 
@@ -83,17 +83,17 @@ class _KeyRequest:
         return ShownApiKey(**described.model_dump(), key=text.get_secret_value())
 
 
-async def _desk(request: Request) -> _KeyRequest:
+async def _key_request(request: Request) -> _KeyRequest:
     """A coroutine, for FastAPI would send the class itself to a thread."""
     return _KeyRequest(request)
 
 
-Desk = Annotated[_KeyRequest, Depends(_desk)]
+KeyRequest = Annotated[_KeyRequest, Depends(_key_request)]
 
 
 @router.post("", status_code=201, dependencies=[NEEDS_ADMIN], responses=problems(409, 412, 413, 415))
 async def create_key(
-    new: NewApiKey, desk: Desk, response: Response, idempotency_key: IdempotencyKey = None
+    new: NewApiKey, request: KeyRequest, response: Response, idempotency_key: IdempotencyKey = None
 ) -> ShownApiKey:
     """Makes a key, for those with scope `admin`, and shows its text this once. With an `Idempotency-Key` that has made one already
     it is 409 with reason `API_KEY_EXISTS` and the key's id in `key_id`: the text is not kept, so rotate that key if it did not
@@ -110,54 +110,58 @@ async def create_key(
         new.guard or "",
         tuple(dict.fromkeys(new.groups)),
     )
-    key, text = await desk.admin.create(desk.by, wanted)
-    desk.note("key_created", key)
+    key, text = await request.admin.create(request.by, wanted)
+    request.note("key_created", key)
     response.headers["Location"] = f"/v1/keys/{key.key_id}"
     response.headers["Cache-Control"] = "no-store"
-    return desk.shown(key, text)
+    return request.shown(key, text)
 
 
 @router.get("", dependencies=[NEEDS_NO_SCOPE], responses=problems(412))
 async def list_keys(
-    desk: Desk, tenant_id: TenantFilter = "", page_size: PageSize = 100, page_token: PageToken = ""
+    request: KeyRequest, tenant_id: TenantFilter = "", page_size: PageSize = 100, page_token: PageToken = ""
 ) -> ApiKeyList:
     """Your keys; with scope `admin` all of your tenant, with `operator` also of another. Newest first, the revoked ones too."""
     found = [
-        key for key in desk.admin.visible(desk.by.principal, tenant_id) if not page_token or _place(key) < page_token
+        key
+        for key in request.admin.visible(request.by.principal, tenant_id)
+        if not page_token or _place(key) < page_token
     ]
     page = found[:page_size]
-    uses = await desk.last_uses(tenant_id or desk.by.principal.tenant_id) if page else {}
+    uses = await request.last_uses(tenant_id or request.by.principal.tenant_id) if page else {}
     return ApiKeyList(
-        keys=[desk.described(key, uses.get(key.key_id)) for key in page],
+        keys=[request.described(key, uses.get(key.key_id)) for key in page],
         next_page_token=_place(page[-1]) if len(found) > page_size else None,
     )
 
 
 @router.get("/{key_id}", dependencies=[NEEDS_NO_SCOPE], responses=problems(404, 412))
-async def get_key(key_id: KeyPath, desk: Desk) -> ApiKey:
+async def get_key(key_id: KeyPath, request: KeyRequest) -> ApiKey:
     """One key. 404 with reason `API_KEY_NOT_FOUND`, also for one that is not yours to see."""
-    key = desk.admin.find(desk.by.principal, key_id)
-    uses = await desk.last_uses(key.tenant_id, key_id)
-    return desk.described(key, uses.get(key_id))
+    key = request.admin.find(request.by.principal, key_id)
+    uses = await request.last_uses(key.tenant_id, key_id)
+    return request.described(key, uses.get(key_id))
 
 
 @router.post("/{key_id}/rotate", dependencies=[NEEDS_NO_SCOPE], responses=problems(404, 412, 413, 415))
-async def rotate_key(key_id: KeyPath, desk: Desk, response: Response, rotation: Rotation | None = None) -> ShownApiKey:
+async def rotate_key(
+    key_id: KeyPath, request: KeyRequest, response: Response, rotation: Rotation | None = None
+) -> ShownApiKey:
     """Gives a key a new text, and shows it this once. The present one stays good for a while, a day unless you say otherwise.
     Repeated it gives another text, and the one before the present is void at once. Needs every scope that the key has."""
     keep_old_for_s = (rotation or Rotation()).keep_old_for_s
-    key, text = await desk.admin.rotate(desk.by.principal, key_id, keep_old_for_s)
-    desk.note("key_rotated", key)
+    key, text = await request.admin.rotate(request.by.principal, key_id, keep_old_for_s)
+    request.note("key_rotated", key)
     response.headers["Cache-Control"] = "no-store"
-    return desk.shown(key, text)
+    return request.shown(key, text)
 
 
 @router.delete("/{key_id}", status_code=204, dependencies=[NEEDS_NO_SCOPE], responses=problems(404, 412))
-async def revoke_key(key_id: KeyPath, desk: Desk) -> None:
+async def revoke_key(key_id: KeyPath, request: KeyRequest) -> None:
     """Revokes a key: nothing is answered to it from now on, and event streams that it opened end. It stays listed. Harmless when
     repeated. Needs every scope that the key has."""
-    key = await desk.admin.revoke(desk.by.principal, key_id)
-    desk.note("key_revoked", key)
+    key = await request.admin.revoke(request.by.principal, key_id)
+    request.note("key_revoked", key)
 
 
 def _place(key: api_keys.ApiKey) -> str:

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Depends
 from kit.access.principal import SCOPES, Principal
 from services.gateway.access.auth import authenticated
 from services.gateway.access.scopes import NEEDS_NO_SCOPE
-from services.gateway.schemas.administration.keys import Caller
+from services.gateway.schemas.identity.keys import Caller
 from services.gateway.schemas.problem import problems
 
 router = APIRouter(prefix="/v1/me", tags=["keys"], dependencies=[NEEDS_NO_SCOPE])

@@ -1,1 +1,1 @@
-"""Bodies about keys, limits, costs, models, jobs and MCP servers."""
+"""Bodies about limits, costs, models, jobs and MCP servers."""

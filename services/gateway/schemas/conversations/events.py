@@ -607,7 +607,7 @@ class SafetyEvent(Event):
         description="`injection` (orders to the model), `exfiltration` (asks for its secrets, or sends data away), `abuse` (asks for harm), `canary` (the model was about to give its instructions away), or `address` (an address with data in it, or an image)."
     )
     rule: str = Field(
-        description="By what it was told, for example `override`, `role`, `leak`, `marker` or `hidden_text`."
+        description="The rule that found it, for example `override`, `role`, `leak`, `marker` or `hidden_text`."
     )
     action: str = Field(
         description="`flagged` (nothing was changed), `removed` (it was taken out), or `ended` (the text ends before it)."

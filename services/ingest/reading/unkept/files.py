@@ -1,5 +1,6 @@
 """Reads files that nobody keeps, with the readers and in the sandbox of uploaded files."""
 
+import asyncio
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import dataclass
@@ -69,7 +70,7 @@ class UnkeptFiles:
         media_type = detect_media_type(BytesIO(data), name)
         check_readable(media_type, name)
         async with self._room.file(len(data)) as path:
-            path.write_bytes(data)
+            await asyncio.to_thread(path.write_bytes, data)
             request = PrepareRequest(str(path), media_type, name, "", PASSAGE_TOKENS)
             with self._room.scratch() as scratch:
                 prepared = await self._preparer.prepare(tenant_id, request, _ignore_stage, scratch)

@@ -16,13 +16,11 @@ class Hop:
     """A name to search for."""
 
     name: str
-    seen_in: str
-    """Id of the chunk that mentions it."""
     distance_chars: int
     """To the nearest word of the question's relation; FAR_CHARS where the passage has none."""
 
 
-def find_hops(question: str, subjects: Sequence[Name], chunk_id: str, text: str, title: str = "") -> list[Hop]:
+def find_hops(question: str, subjects: Sequence[Name], text: str, title: str = "") -> list[Hop]:
     """The names of one passage that are new, those nearest to the question's relation first; each once."""
     asked = stems_of(question)
     of_subjects = frozenset(stem for subject in subjects for stem in subject.stems)
@@ -34,7 +32,7 @@ def find_hops(question: str, subjects: Sequence[Name], chunk_id: str, text: str,
         if not name.is_sure or name.stems <= known or _is_adjective(text, name):
             continue
         away = min((_away(name, place) for place in places), default=FAR_CHARS)
-        hop = Hop(name.text, chunk_id, away)
+        hop = Hop(name.text, away)
         known_hop = found.get(name.stems)
         if known_hop is None or away < known_hop.distance_chars:
             found[name.stems] = hop

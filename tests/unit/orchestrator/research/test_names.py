@@ -29,21 +29,21 @@ def test_names_of_a_question(question: str, names: list[str]) -> None:
 def test_dates_and_adjectives_are_no_names_to_follow() -> None:
     text = "It is an American film of October 4, 1925, written and directed by Albert S. Rogell for Universal Pictures."
     question = "Where was the director of The Circus Cyclone born?"
-    hops = find_hops(question, find_subjects(question), "c1", text)
+    hops = find_hops(question, find_subjects(question), text)
     assert [hop.name for hop in hops] == ["Albert S. Rogell", "Universal Pictures"]
 
 
 def test_name_nearest_to_the_relation_comes_first() -> None:
     text = "Ann Lee is the star. Bob Ray shot it. Music was composed by Cy Poe. Dan Fox was the cutter."
     question = "Who is the wife of the composer of Blue Hill?"
-    hops = find_hops(question, find_subjects(question), "c1", text)
+    hops = find_hops(question, find_subjects(question), text)
     assert hops[0].name == "Cy Poe"
 
 
 def test_names_of_the_question_and_of_the_title_are_not_followed() -> None:
     question = "Who is the mother of Anna Holm?"
     hops = find_hops(
-        question, find_subjects(question), "c1", "Anna Holm is a daughter of Eva Holm, born in Bergen.", "Anna Holm"
+        question, find_subjects(question), "Anna Holm is a daughter of Eva Holm, born in Bergen.", "Anna Holm"
     )
     assert "Anna Holm" not in [hop.name for hop in hops]
     assert hops[0].name == "Eva Holm"

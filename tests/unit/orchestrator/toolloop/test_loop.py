@@ -224,7 +224,7 @@ async def test_duplicate_is_dropped_and_told_where_its_result_stands() -> None:
 
 
 async def test_void_deltas_leave_nothing_behind() -> None:
-    restart = Restart("a", "m", "LLM_TIMEOUT", "a fell silent", "b", "n")
+    restart = Restart("a", "m", "LLM_TIMEOUT", "a fell silent", "b")
     reply = [TextDelta("Nonsense"), call("search", '{"query": "x"}'), restart, *said("Hello.")]
     scene = Scene(ScriptedReplies([reply]))
     assert (await scene.run()).text == scene.shown == "Hello."

@@ -1,0 +1,1 @@
+"""Bodies about API keys and callers."""
