@@ -130,7 +130,7 @@ class Trial:
     async def _answered(self, collection: str, document: Json) -> None:
         began = time.monotonic()
         answer = await self._asked(collection)
-        _say("ok", f"RunStart: {QUESTION}{_after(began)}")
+        _say("ok", f"Asked: {QUESTION}{_after(began)}")
         _say("", f"Answer ({answer['method']}): {harmless(' '.join(answer['answer'].split()))}")
         cited = [each for each in answer["citations"] if each["document_id"] == document["id"]]
         if not cited:

@@ -2,9 +2,9 @@
 // again, once for each build, and says so.
 
 const STORED = "groundwork.build";
-const SCRIPT = /\/console\/assets\/index-[^"]+\.js/;
+const SCRIPT = /\/console\/assets\/index-[^"\s]+\.js/;
 
-const isRenewed = remember(document.documentElement.innerHTML);
+const isRenewed = remember([...document.scripts].map((each) => each.src).join("\n"));
 
 /** Whether this tab had an older build before it was loaded. */
 export function wasRenewed(): boolean {
@@ -24,9 +24,9 @@ async function renew(): Promise<void> {
   if (build && build !== sessionStorage.getItem(STORED)) location.reload();
 }
 
-/** Keeps the build of this page for the tab; returns whether it is another than the tab had. */
-function remember(page: string): boolean {
-  const [before, now] = [sessionStorage.getItem(STORED), SCRIPT.exec(page)?.[0] ?? ""];
+/** Keeps the build that these scripts are of for the tab; returns whether it is another than the tab had. */
+function remember(scripts: string): boolean {
+  const [before, now] = [sessionStorage.getItem(STORED), SCRIPT.exec(scripts)?.[0] ?? ""];
   sessionStorage.setItem(STORED, now);
   return Boolean(before && now && before !== now);
 }

@@ -124,8 +124,10 @@ class FakeIngest(ingest_pb2_grpc.IngestServiceServicer):
             if (not request.statuses or each.status in request.statuses)
             and (not request.batch or each.batch == request.batch)
         ]
-        token = f"after-{request.page.page_size}" if len(found) > request.page.page_size else ""
-        return ingest_pb2.ListDocumentsResponse(documents=found[: request.page.page_size], next_page_token=token)
+        first = int(request.page.page_token.removeprefix("after-") or 0)
+        end = first + request.page.page_size
+        token = f"after-{end}" if len(found) > end else ""
+        return ingest_pb2.ListDocumentsResponse(documents=found[first:end], next_page_token=token)
 
     async def CopyDocument(self, request: Any, context: Any) -> ingest_pb2.CopyDocumentResponse:
         found = self._known(request.document_id)

@@ -142,3 +142,15 @@ async def test_file_is_deleted_although_somebody_else_has_copied_it(client: http
     world.ingest.documents, world.ingest.others = stored, {"c1" * 16}
     answer = await client.delete("/v1/files/d0000001")
     assert (answer.status_code, list(world.ingest.documents)) == (200, ["c1" * 16])
+
+
+async def test_files_of_a_purpose_are_listed_by_pages_that_are_full(client: httpx.AsyncClient, world: World) -> None:
+    for number in range(9):
+        purpose = "user_data" if number % 3 == 2 else "assistants"
+        one = document(f"f000000{number}", collection_id="files", metadata={"purpose": purpose})
+        world.ingest.documents[one.document_id] = one
+    query: dict[str, Any] = {"purpose": "user_data", "limit": 2}
+    page = (await client.get("/v1/files", params=query)).json()
+    assert ([each["id"] for each in page["data"]], page["has_more"]) == (["f0000002", "f0000005"], True)
+    page = (await client.get("/v1/files", params={**query, "limit": 3})).json()
+    assert (len(page["data"]), page["has_more"]) == (3, False)

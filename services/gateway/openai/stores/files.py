@@ -15,6 +15,7 @@ from kit.rpc.calls import responses
 from services.gateway.access.own_default import own_files
 from services.gateway.access.scopes import NEEDS_INGEST, NEEDS_QUERY, NEEDS_QUERY_AND_INGEST
 from services.gateway.backends import Backends, Services
+from services.gateway.models import Json
 from services.gateway.openai.errors import OpenAiRoute
 from services.gateway.openai.replies import reply
 from services.gateway.openai.stores.calls import delete_documents, find_file
@@ -29,6 +30,7 @@ from services.gateway.schemas.problem import problems
 router = APIRouter(prefix="/v1/files", tags=["openai"], route_class=OpenAiRoute)
 
 _MARK = 8
+_MOST_A_PAGE = 1000
 _FORM = {
     "requestBody": {
         "required": True,
@@ -88,14 +90,20 @@ async def list_files(
     request = pb.ListDocumentsRequest(
         collection_id=own_files(services), after_document_id=after or "", oldest_first=order == "asc"
     )
-    request.page.page_size = min(limit, 1000)
-    try:
-        answer = await services.ingest.ListDocuments(request, timeout=services.settings.rpc_timeout_s)
-    except NotFound:
-        answer = pb.ListDocumentsResponse()
-    found = [file_object(each) for each in answer.documents]
-    wanted = [each for each in found if purpose in (None, each["purpose"])]
-    return reply(page_of(wanted, has_more=bool(answer.next_page_token)))
+    most = min(limit, _MOST_A_PAGE)
+    request.page.page_size = min(most + 1, _MOST_A_PAGE)
+    found: list[Json] = []
+    while len(found) <= most:  # one more than is shown
+        try:
+            answer = await services.ingest.ListDocuments(request, timeout=services.settings.rpc_timeout_s)
+        except NotFound:
+            break
+        files = [file_object(each) for each in answer.documents]
+        found += [each for each in files if purpose in (None, each["purpose"])]
+        request.page.page_token, request.after_document_id = answer.next_page_token, ""
+        if not answer.next_page_token:
+            break
+    return reply(page_of(found[:most], has_more=len(found) > most))
 
 
 @router.get("/{file_id}", dependencies=[NEEDS_QUERY], responses={200: {"description": "The file."}, **problems(404)})
