@@ -10,9 +10,8 @@ from itertools import islice
 from typing import Any
 
 import json_repair
-from jsonschema.exceptions import best_match
 
-from kit.json_schema import SchemaCheck
+from kit.json_schema import SchemaRefused, first_violation
 from kit.llm import (
     ChatMessage,
     Finish,
@@ -160,9 +159,9 @@ def _repaired(text: str) -> Mapping[str, Any] | None:
 def violation(block: Mapping[str, Any], schema: Mapping[str, Any]) -> str:
     """What is wrong with the block, as a sentence; empty when nothing is."""
     try:
-        error = best_match(SchemaCheck(schema).iter_errors(block))
-    except RecursionError:
-        return "The schema refers to itself without end."
+        error = first_violation(schema, block)
+    except SchemaRefused as refused:
+        return f"The schema {refused}."
     if error is None:
         return ""
     return f"At {error.json_path}: {error.message[:300]}."

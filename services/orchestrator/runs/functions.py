@@ -3,13 +3,11 @@ Each is checked before there is a run."""
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from jsonschema import Draft202012Validator
-from jsonschema.exceptions import SchemaError
-
+from kit.json_schema import SchemaRefused, check_schema
 from services.orchestrator.errors import InvalidRequest, forgotten, not_found
 from services.orchestrator.models import HistoryMessage, RunRecord, RunRequest
 from services.orchestrator.modes.mode import Mode
@@ -160,22 +158,7 @@ def _schema(text: str, what: str, field: str, most: int) -> Mapping[str, Any]:
     if not isinstance(schema, dict):
         raise InvalidRequest(f"{what} is no JSON object of at most {most} characters", field=field)
     try:
-        Draft202012Validator.check_schema(schema)
-    except (SchemaError, RecursionError) as error:
-        message = error.message[:300] if isinstance(error, SchemaError) else "it is too deep"
-        raise InvalidRequest(f"{what} is not valid: {message}", field=field) from None
-    for reference in _references(schema):
-        if not reference.startswith("#"):  # the validator would ask the address
-            raise InvalidRequest(f"{what} refers to {reference[:80]!r}; write it into the schema", field=field)
+        check_schema(schema)
+    except SchemaRefused as refused:
+        raise InvalidRequest(f"{what} {refused}", field=field) from None
     return schema
-
-
-def _references(value: Any) -> Iterable[str]:
-    if isinstance(value, dict):
-        for name, each in value.items():
-            if name in ("$ref", "$dynamicRef") and isinstance(each, str):
-                yield each
-            yield from _references(each)
-    elif isinstance(value, list):
-        for each in value:
-            yield from _references(each)

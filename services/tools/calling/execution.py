@@ -13,10 +13,9 @@ from dataclasses import replace
 from typing import Any
 
 import structlog
-from jsonschema import Draft202012Validator
-from jsonschema.exceptions import best_match
 from opentelemetry.trace import Span, StatusCode
 
+from kit.json_schema import SchemaRefused, first_violation
 from kit.observability.telemetry import span
 from services.tools.calling.bounds import shortened
 from services.tools.calling.calls import Calls
@@ -33,7 +32,7 @@ from services.tools.errors import (
     UnknownTool,
 )
 from services.tools.metrics import CALLS, SECONDS, UNKNOWN_TOOL, outcome_of
-from services.tools.models import Call, Caller, Effect, Tool, ToolOutcome, ToolOutput
+from services.tools.models import Call, Caller, Effect, FunctionTool, Tool, ToolOutcome, ToolOutput
 from services.tools.sources.failures import ServiceSilent
 from services.tools.sources.limits import TOO_MANY, Turns
 from services.tools.sources.source import ToolSource
@@ -127,7 +126,10 @@ def _permitted(known: Mapping[str, Tool], call: Call) -> Tool:
 
 
 def _check(tool: Tool, arguments: Mapping[str, Any]) -> None:
-    error = best_match(Draft202012Validator(tool.parameters).iter_errors(arguments))
+    try:
+        error = first_violation(tool.parameters, arguments, trusted=isinstance(tool, FunctionTool))
+    except SchemaRefused as refused:
+        raise InvalidArguments(f"{tool.name}: its schema {refused}") from refused
     if error is not None:
         where = f"{error.json_path.removeprefix('$.')}: " if error.path else ""
         raise InvalidArguments(f"{tool.name}: {where}{error.message[:300]}")

@@ -6,9 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import json_repair
-from jsonschema.exceptions import best_match
 
-from kit.json_schema import SchemaCheck
+from kit.json_schema import SchemaRefused, first_violation
 from kit.structs import with_integers
 
 _LONGEST_CHARS = 60_000
@@ -51,9 +50,9 @@ def read_arguments(text: str, schema: Mapping[str, Any], *, may_repair: bool) ->
     _check_holdable(value)  # a text may stand for more of them
     arguments: dict[str, Any] = with_integers(value)  # so that the hash is of what a person is shown
     try:
-        error = best_match(SchemaCheck(schema).iter_errors(arguments))
-    except RecursionError as error:
-        raise UnreadableArguments("The schema of the arguments refers to itself without end.") from error
+        error = first_violation(schema, arguments)
+    except SchemaRefused as refused:
+        raise UnreadableArguments(f"The schema of the arguments {refused}.") from refused
     if error is not None:
         place = f"`{error.json_path.removeprefix('$.')}`: " if error.json_path != "$" else ""
         raise UnreadableArguments(

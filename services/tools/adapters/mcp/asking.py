@@ -8,7 +8,6 @@ import re
 from collections.abc import Awaitable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from jsonschema import Draft202012Validator
 from mcp.client.session import ClientRequestContext
 from mcp_types import (
     INVALID_REQUEST,
@@ -21,6 +20,7 @@ from mcp_types import (
     TextContent,
 )
 
+from kit.json_schema import SchemaRefused, first_violation
 from services.tools.calling.bounds import shortened
 from services.tools.errors import InputNeeded
 from services.tools.models import Need, ToolAnswer
@@ -142,4 +142,7 @@ def _given(text: str, schema: Mapping[str, Any]) -> dict[str, Any] | None:
         (name,) = properties
         value = {name: text if properties[name].get("type") == "string" else value}
     cleaned = {"type": "object", "properties": properties, "required": schema.get("required") or []}
-    return value if isinstance(value, dict) and Draft202012Validator(cleaned).is_valid(value) else None
+    try:
+        return value if isinstance(value, dict) and first_violation(cleaned, value) is None else None
+    except SchemaRefused:
+        return None
