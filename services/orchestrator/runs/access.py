@@ -1,5 +1,5 @@
-"""Ends the runs of callers who may not read any more what their runs read: who leaves a collection or a group does not see the rest
-of an answer over its documents."""
+"""Ends the runs of callers who may not read any more what their runs read: who is taken from a collection, or from the access list
+of a document, does not see the rest of an answer over it. Groups count as they were when the run began."""
 
 import asyncio
 from collections.abc import Callable, Collection, Sequence
@@ -13,6 +13,7 @@ from services.orchestrator.models import RunRecord
 from services.orchestrator.ports import Library, RunSources
 
 _log = structlog.get_logger()
+_CHECKED_AT_ONCE = 8
 
 
 class RunUnderWay(Protocol):
@@ -44,17 +45,25 @@ class AccessWatch:
 
     async def look(self) -> None:
         """Once over all runs under way. Runs that cannot be checked now go on until the next time."""
-        for execution in self._under_way():
-            key = execution.record.key
-            try:
-                with use_principal(execution.record.principal):
-                    unreadable = await self._unreadable(execution.record)
-            except GroundworkError as error:
-                _log.warning("access_not_checked", run_id=key.run_id, reason=error.reason, error=error.message)
-                continue
-            if unreadable:
-                _log.info("access_withdrawn", tenant_id=key.tenant_id, run_id=key.run_id, documents=len(unreadable))
-                execution.withdraw()
+        at_once = asyncio.Semaphore(_CHECKED_AT_ONCE)
+
+        async def check(execution: RunUnderWay) -> None:
+            async with at_once:
+                await self._check(execution)
+
+        await asyncio.gather(*(check(each) for each in self._under_way()))
+
+    async def _check(self, execution: RunUnderWay) -> None:
+        key = execution.record.key
+        try:
+            with use_principal(execution.record.principal):
+                unreadable = await self._unreadable(execution.record)
+        except GroundworkError as error:
+            _log.warning("access_not_checked", run_id=key.run_id, reason=error.reason, error=error.message)
+            return
+        if unreadable:
+            _log.info("access_withdrawn", tenant_id=key.tenant_id, run_id=key.run_id, documents=len(unreadable))
+            execution.withdraw()
 
     async def _unreadable(self, record: RunRecord) -> Collection[str]:
         documents = await self._sources.documents_of(record.key)
