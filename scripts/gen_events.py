@@ -195,7 +195,7 @@ def _type(of: _Contract, field: FieldDescriptorProto) -> str:
     if field.label == _F.LABEL_REPEATED:
         single = _single(field, name)
         return f"dict[str, {_entry(of, field)}]" if name.endswith("Entry") else f"list[{single}]"
-    if field.name == "arguments":
+    if field.name == "arguments" and field.type == _F.TYPE_MESSAGE:
         return "dict[str, Any]"  # see services/gateway/streams/events.py
     single = _single(field, name)
     is_nullable = field.type in (_F.TYPE_MESSAGE, _F.TYPE_ENUM) or field.proto3_optional

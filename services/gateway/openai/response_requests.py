@@ -19,7 +19,7 @@ from services.gateway.openai.messages import (
 from services.gateway.openai.requests import AnswerTokens, ChatCompletionRequest, Sampled
 from services.gateway.schemas.fields import CollectionId, Pattern
 
-_RESPONSE_ID = Pattern("^resp_[0-9a-f]{32}$", "is no id of a response; it is resp_ and 32 of 0-9 and a-f")
+_RESPONSE_ID = Pattern("^resp_[0-9a-f]{32}$", "is no response id; it is resp_ and 32 of 0-9 and a-f")
 ResponseId = Annotated[str, _RESPONSE_ID]
 _ECHOED = ("reasoning", "file_search_call")
 """Items of an answer that clients send back and that say nothing new."""

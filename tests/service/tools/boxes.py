@@ -7,6 +7,7 @@ from typing import Any
 from unittest.mock import Mock
 
 from kit.access.principal import Principal, current_principal, use_principal
+from kit.testing.harness import USER_SCOPES
 from services.tools import toolbox
 from services.tools.calling.calls import Calls
 from services.tools.calling.execution import Toolbox
@@ -46,7 +47,7 @@ class Box:
 
 @contextmanager
 def _tenant(tenant_id: str) -> Iterator[None]:
-    with use_principal(Principal(tenant_id, "ann")):
+    with use_principal(Principal(tenant_id, "ann", USER_SCOPES)):
         yield
 
 

@@ -68,6 +68,7 @@ class Chatting:
     model: Any = field(default_factory=NoModel)
     tools: FakeTools = field(default_factory=lambda: FakeTools(TOOLS, answered))
     question: str = QUESTION
+    collection_ids: Sequence[str] = ()
     thread_id: str = ""
     selection: ToolSelection | None = None
     budgets: Budgets = Budgets()
@@ -85,6 +86,7 @@ class Chatting:
         request = RunRequest(
             RunMode.CHAT,
             self.question,
+            self.collection_ids,
             thread_id=self.thread_id,
             tools=self.selection,
             budgets=self.budgets,

@@ -98,7 +98,7 @@ class WaitsForVerdict(RepeatedReplies):
 async def test_claims_are_judged_while_the_answer_is_written_with_tools() -> None:
     begun = TextDelta(f"{GOOD} It is")
     model = WaitsForVerdict([FIND, [begun, *said(" painted every week. [1]")]])
-    chat = Chatting(model)
+    chat = Chatting(model, collection_ids=("default",))
     model.journal = await Journal.open(KEY, chat.log, now)
     async with asyncio.timeout(60):
         await chat.work(model.journal)

@@ -304,7 +304,7 @@ class FunctionCall(BaseModel):
 
     call_id: str | None = Field(description="Names the call for its result.")
     name: str = Field(description="Function.")
-    arguments: dict[str, Any] = Field(description="Arguments, as JSON text.")
+    arguments: str = Field(description="Arguments, as JSON text.")
 
 
 class StepUsage(BaseModel):

@@ -83,7 +83,7 @@ async def test_files_are_told_by_type_name_or_bytes(
 @pytest.mark.parametrize(
     ("data", "content_type", "reason"),
     [
-        (FEES[:300], PDF, "DAMAGED_FILE"),
+        (FEES[:300], PDF, "PDF_BROKEN"),
         (pdf_of([[]]), PDF, "NO_TEXT"),
         (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + b"\0" * 600, "application/msword", "UNSUPPORTED_TYPE"),
         (b"", PDF, "EMPTY_FILE"),
