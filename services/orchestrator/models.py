@@ -179,6 +179,11 @@ class RunRequest:
     previous_run_id: str = ""
     """The run that this one goes on from."""
 
+    @property
+    def repeats_calls(self) -> bool:
+        """Whether it holds calls of an earlier run."""
+        return any(each.calls for each in (*self.history, *self.called))
+
 
 @dataclass(frozen=True)
 class RunKey:

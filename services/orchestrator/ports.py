@@ -96,7 +96,13 @@ class RunStore(Protocol):
         ...
 
     async def drop_outcome(self, key: RunKey) -> None:
-        """Removes what the run answered from its record. Harmless when repeated, and where there is none."""
+        """Removes what the run answered from its record, and what was said before. Harmless when repeated, and where there is
+        none."""
+        ...
+
+    async def drop_said_before(self, key: RunKey) -> None:
+        """Removes earlier answers, calls and what these returned from the record of a run. Harmless when repeated, and where there
+        is none."""
         ...
 
     async def forget(self, key: RunKey, at: datetime) -> None:

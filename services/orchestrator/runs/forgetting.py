@@ -12,6 +12,8 @@ cancelled at once, which wakes it. Every step may be repeated.
     of a thread      the runs of its questions, whole; its messages are the memory service's to remove.
     of a run         the run, whole; what it put into a thread stays there.
 
+Runs that went on from a run with what its functions returned hold a copy of its calls and words: that goes when the run is deleted.
+
 What came of a run's calls, which the tools service keeps for a week, goes with its events each time. While that service is away
 the rest is erased, and the request comes back.
 """
@@ -121,7 +123,7 @@ class Forgetting:
         record = await self._record(run.key)
         if record is not None and record.forgotten_at is not None and request.source.kind in _QUOTED:
             return None  # noted last of all: there is nothing left to do
-        wait_s = await self._wait_s(run, record, request)
+        wait_s = await self._wait_s(run, record, request, gives_time=request.source.kind in _QUOTED)
         if wait_s is not None:
             return wait_s
         await self._log.erase(run.key, deleted=request.source.kind not in _QUOTED)
@@ -134,13 +136,37 @@ class Forgetting:
                     await self._memory.forget_answer(run.thread_id, run.key.run_id)
         else:
             await self._store.delete(run.key)
+            wait_s = await self._drop_copies(run.key, request)
         if not await self._erase_calls(run):
             return _RETRY_FAILED_S
+        if wait_s is not None:
+            return wait_s
         if request.source.kind in _QUOTED:
             await self._store.forget(run.key, self._now())
         if request.source.kind is SourceKind.THREAD:
             await self._sources.drop_run(run.key)
         FORGOTTEN_RUNS.labels(source=request.source.kind.value).inc()
+        return None
+
+    async def _drop_copies(self, key: RunKey, request: ForgetRequest) -> float | None:
+        """Removes the calls and words of a deleted run from the records of those that went on from it, and from it through others.
+        None when that is done, else the seconds after which to ask again."""
+        pending, holders, waits = [key], [key], []
+        while pending:
+            for run in await self._sources.dependents(key.tenant_id, Source.run(pending.pop(0).run_id)):
+                record = None if run.key in holders else await self._record(run.key)
+                if run.key in holders or (record is not None and not record.request.repeats_calls):
+                    continue
+                wait_s = await self._wait_s(run, record, request, gives_time=True)
+                if wait_s is not None:
+                    waits.append(wait_s)
+                if record is not None:
+                    holders.append(run.key)
+                    pending.append(run.key)
+        if waits:
+            return min(waits)
+        for holder in reversed(holders[1:]):  # the last first: the others lead to it when this is interrupted
+            await self._store.drop_said_before(holder)
         return None
 
     async def _erase_calls(self, run: Dependent) -> bool:
@@ -153,9 +179,11 @@ class Forgetting:
             return False
         return True
 
-    async def _wait_s(self, run: Dependent, record: RunRecord | None, request: ForgetRequest) -> float | None:
-        """How long to leave the run alone; None when it can be erased. What a clock that was set back puts into the future is as
-        far away as what is over: no wait is longer than twice what it should be."""
+    async def _wait_s(
+        self, run: Dependent, record: RunRecord | None, request: ForgetRequest, *, gives_time: bool
+    ) -> float | None:
+        """How long to leave the run alone; None when it can be erased. `gives_time`: it may end by itself first. What a clock
+        that was set back puts into the future is as far away as what is over: no wait is longer than twice what it should be."""
         now = self._now()
         if record is None:
             started = run.key.started_at_s
@@ -165,7 +193,7 @@ class Forgetting:
             if waited >= CUT_OFF_AFTER:
                 return None
             is_waiting = record.status is RunStatus.WAITING  # for a person, so that it does not end by itself
-            if request.source.kind not in _QUOTED or is_waiting or waited >= GRACE:
+            if not gives_time or is_waiting or waited >= GRACE:
                 await self._store.request_cancel(run.key)
             return RECHECK_S
         settles_in = record.finished_at + SETTLE - now

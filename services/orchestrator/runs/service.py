@@ -83,8 +83,9 @@ class Runs:
         Raises InvalidRequest, ModeNotOffered, TooManyRuns, LimitReached, ThreadForgotten, IdempotencyConflict, IdempotencyInFlight,
         UrlRefused or AddressRefused for the model's address, or Unavailable when runs cannot be made durable.
         """
-        if request.previous_run_id:
-            previous = await self.as_followed(principal, RunKey(principal.tenant_id, request.previous_run_id))
+        previous_run_id = request.previous_run_id
+        if previous_run_id:
+            previous = await self.as_followed(principal, RunKey(principal.tenant_id, previous_run_id))
             request = continued(request, previous, principal.subject)
         check(request, self.modes)
         now = self._now()
@@ -107,7 +108,7 @@ class Runs:
             groups=principal.groups,
         )
         try:
-            return await self._started(record, model)
+            return await self._started(record, model, previous_run_id)
         except GroundworkError as error:
             if idempotency_key and not error.retryable:
                 await self._free_key(record, idempotency_key)
@@ -118,7 +119,9 @@ class Runs:
         with suppress(GroundworkError):
             await self._store.free_key(record.principal, idempotency_key, record.key.run_id)
 
-    async def _started(self, record: RunRecord, model: BroughtModel | None) -> tuple[RunKey, AsyncIterator[RunEvent]]:
+    async def _started(
+        self, record: RunRecord, model: BroughtModel | None, previous_run_id: str
+    ) -> tuple[RunKey, AsyncIterator[RunEvent]]:
         if self._is_full():
             raise TooManyRuns(
                 f"{self._limits.max_concurrent_runs} runs are going on in this orchestrator, as many as it may have; try again "
@@ -131,7 +134,7 @@ class Runs:
                 await self._brought.check(model)
             record = await self._reservations.reserve(record)
             try:
-                execution = await self._begin(record, model)
+                execution = await self._begin(record, model, previous_run_id)
             except BaseException:
                 with suppress(Unavailable):
                     await self._reservations.give_back(record)
@@ -289,12 +292,14 @@ class Runs:
     def _is_full(self) -> bool:
         return len(self._executions) + self._starting >= self._limits.max_concurrent_runs
 
-    async def _begin(self, record: RunRecord, model: BroughtModel | None) -> Execution:
+    async def _begin(self, record: RunRecord, model: BroughtModel | None, previous_run_id: str) -> Execution:
         # The marker before the record: nobody may find the run before it has an owner.
         if not await self.ownership.claim(record.key):
             raise in_flight(record.key.run_id)
         try:
             await self._note_thread(record.dependent)
+            if previous_run_id:
+                await self._note_previous(record.dependent, RunKey(record.key.tenant_id, previous_run_id))
             if model is not None:  # before the record, so that a process that finds the run finds its model
                 await self._brought.keep(record.key, model)
             await self._store.create(record)
@@ -318,6 +323,14 @@ class Runs:
         """The record and the log hold text of the thread: the question."""
         if run.thread_id and await self._sources.depend(run, [Source.thread(run.subject, run.thread_id)]):
             raise ThreadForgotten(f"thread {run.thread_id} has been deleted; start a new one", thread_id=run.thread_id)
+
+    async def _note_previous(self, run: Dependent, previous: RunKey) -> None:
+        """The record may hold text of the run that it goes on from. A deletion removes that record, then lists who noted it: so
+        no order of the two leaves text behind. Raises RunNotFound."""
+        marked = await self._sources.depend(run, [Source.run(previous.run_id)])
+        found = await self._store.get(previous)
+        if marked or found is None or found.forgotten_at is not None:
+            raise not_found(previous.run_id)
 
     async def _take_over(self, key: RunKey, *, resume: bool = False) -> None:
         """Continues a run that nobody works on; does nothing when somebody does, when it has ended, or when this process is full or

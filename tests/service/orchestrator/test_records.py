@@ -115,7 +115,8 @@ async def test_what_a_newer_version_added_survives_every_change(store: KeyValueR
     assert (entry.value or b"").endswith(_NEWER_FIELD)
     found = await store.get(KEY)
     assert found is not None
-    assert (found.status, found.request, found.scopes) == (FULL.status, FULL.request, FULL.scopes)
+    asked = replace(FULL.request, history=())  # which may have repeated what is forgotten
+    assert (found.status, found.request, found.scopes) == (FULL.status, asked, FULL.scopes)
 
 
 async def test_listing_has_no_answers(start_orchestrator: Start) -> None:

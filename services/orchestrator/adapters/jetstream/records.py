@@ -95,10 +95,17 @@ def set_forgotten(message: pb.RunRecord, at: datetime) -> None:
 
 
 def drop_outcome(message: pb.RunRecord) -> None:
-    """Takes out what the run wrote and asks. What it cost has no text."""
+    """Takes out what the run wrote and asks, and what was said before, which may repeat it. What it cost has no text."""
+    drop_said_before(message)
     message.ClearField("answer")
     message.ClearField("error")
     message.ClearField("pending")
+
+
+def drop_said_before(message: pb.RunRecord) -> None:
+    """Takes out earlier answers, calls, and what these returned. The question stays."""
+    message.request.ClearField("called")
+    message.request.ClearField("history")
 
 
 def set_going_on(message: pb.RunRecord, record: RunRecord) -> None:

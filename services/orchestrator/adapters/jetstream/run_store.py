@@ -73,6 +73,9 @@ class KeyValueRunStore:
     async def drop_outcome(self, key: RunKey) -> None:
         await self._change(key, records.drop_outcome)
 
+    async def drop_said_before(self, key: RunKey) -> None:
+        await self._change(key, records.drop_said_before)
+
     async def forget(self, key: RunKey, at: datetime) -> None:
         await self._change(key, lambda message: records.set_forgotten(message, at))
         await self.forget_active(key)
