@@ -24,6 +24,7 @@ from services.orchestrator.prompts.messages import compose, conversation, messag
 from services.orchestrator.steps.run import Run
 from services.orchestrator.toolloop.conversation import spec_of
 from services.orchestrator.toolloop.loop import LoopEnd, LoopResult, LoopTask, NoFirstWord, ToolLoop, ToolsNotSupported
+from services.orchestrator.verification.verdicts import Verify
 
 _NO_MODEL = Degradation(
     "functions", "NO_MODEL", "No language model is there to call functions: the documents are searched without them."
@@ -110,11 +111,11 @@ class FunctionAnswers:
             return await self._filled_in(run, record, agent, task)
         if result.draft is not None:
             return answer_of(result.draft, result.evidence)
-        if record.request.called and not cited_numbers(result.text):
+        check = self._checks.of(run, record, result.evidence)
+        has_nothing_to_judge = not result.evidence or check.verify is Verify.OFF
+        if record.request.called and has_nothing_to_judge and not cited_numbers(result.text):
             return Answer(result.text, (), None, MODEL)  # it tells of what the functions said, which no judge has seen
-        question = Question(
-            task.question, (), result.evidence, task.answer_tokens, check=self._checks.of(run, record, result.evidence)
-        )
+        question = Question(task.question, (), result.evidence, task.answer_tokens, check=check)
         judge = partial(self._drafter.judge, result.text, question, run.journal)
         draft = await run.once("verify", judge, Draft, show=checked, is_last_resort=True)
         return answer_of(draft, result.evidence)

@@ -16,7 +16,11 @@ from services.orchestrator.modes.serving import Modes
 CHOICES = ("", "auto", "none", "required")
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _MOST_FUNCTIONS, _MOST_CALLED, _MOST_STOPS = 128, 200, 4
-_MOST_FUNCTION_CHARACTERS, _MOST_CALLED_CHARACTERS = 100_000, 200_000
+_MOST_FUNCTION_CHARACTERS = 100_000
+_MOST_CALLED_BYTES = 400_000
+"""Of what was said and called before, with arguments and ids: room for the 100 000 characters of history in any script."""
+_MOST_BYTES = 700_000
+"""Of all that is brought: the record with its marks and ids must fit into one message of the store, which is 1 MB."""
 _MOST_SCHEMA_CHARACTERS, _MOST_INSTRUCTION_CHARACTERS, _MOST_STOP_CHARACTERS = 50_000, 32_000, 200
 
 
@@ -48,6 +52,7 @@ def check_brought(request: RunRequest, mode: Mode, modes: Modes) -> None:
         if schema.get("type") != "object":
             raise InvalidRequest('the JSON Schema of the answer describes no object; begin it with {"type": "object"}')
     _check_sampling(request)
+    _check_size(request)
 
 
 def continued(request: RunRequest, previous: RunRecord, subject: str) -> RunRequest:
@@ -113,9 +118,11 @@ def _check_functions(request: RunRequest) -> None:
 
 def _check_calls(messages: Sequence[HistoryMessage]) -> None:
     """Raises InvalidRequest unless each call is answered before anything else is said. Models refuse other conversations."""
-    if len(messages) > _MOST_CALLED or sum(len(each.text) for each in messages) > _MOST_CALLED_CHARACTERS:
+    if len(messages) > _MOST_CALLED:
+        raise InvalidRequest(f"there are {len(messages)} messages; give at most {_MOST_CALLED}", field="called")
+    if (size := _messages_size(messages)) > _MOST_CALLED_BYTES:
         raise InvalidRequest(
-            f"there are over {_MOST_CALLED} messages, or {_MOST_CALLED_CHARACTERS} characters; give the last of them",
+            f"the messages, calls and results before the answer have {size} bytes; give at most {_MOST_CALLED_BYTES}",
             field="called",
         )
     open_calls: set[str] = set()
@@ -133,6 +140,29 @@ def _check_calls(messages: Sequence[HistoryMessage]) -> None:
     if open_calls:
         missing = ", ".join(repr(call_id[:80]) for call_id in sorted(open_calls))
         raise InvalidRequest(f"the result of call {missing} is missing; give one for each call", field="called")
+
+
+def _messages_size(messages: Sequence[HistoryMessage]) -> int:
+    """Bytes that a record keeps of them."""
+    calls = [call for each in messages for call in each.calls]
+    said = [text for each in messages for text in (each.text, each.call_id)]
+    return _bytes_of(*said, *(text for call in calls for text in (call.call_id, call.name, call.arguments)))
+
+
+def _check_size(request: RunRequest) -> None:
+    functions = [text for each in request.functions for text in (each.name, each.description, each.parameters)]
+    size = _messages_size([*request.history, *request.called])
+    size += _bytes_of(request.question, request.instructions, request.answer_schema, *functions)
+    if size > _MOST_BYTES:
+        raise InvalidRequest(
+            f"the question, instructions, functions, schema and earlier messages have {size} bytes together; give at most "
+            f"{_MOST_BYTES}",
+            field="called",
+        )
+
+
+def _bytes_of(*texts: str) -> int:
+    return sum(len(each.encode("utf-8", "replace")) for each in texts)
 
 
 def _check_sampling(request: RunRequest) -> None:
