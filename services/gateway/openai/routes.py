@@ -1,8 +1,7 @@
 """The routes of chat completions and Responses in the shape of OpenAI's API: any client that takes a `base_url` gets answers with
 citations."""
 
-from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import aclosing
+from collections.abc import AsyncIterator
 from functools import partial
 from typing import Annotated
 
@@ -28,6 +27,7 @@ from services.gateway.openai.response_answers import AskedResponse, response, re
 from services.gateway.openai.response_requests import ResponseId, ResponsesRequest
 from services.gateway.openai.stores.calls import file_ids
 from services.gateway.openai.stores.shapes import deleted
+from services.gateway.openai.unstored import Following, delete_run, unstored
 from services.gateway.schemas.fields import IdempotencyKey
 from services.gateway.schemas.problem import problems
 from services.gateway.streams.answers import answered, fold_events
@@ -85,21 +85,17 @@ async def create_response(
     if request.background:
         run_id = (await first_event(events)).run_id
         return JSONResponse(response(RunFold(run_id, status=RUNNING), asked), headers=_headers(run_id, request))
+    passing = None if asked.is_stored else unstored(events, services)
+    events = passing or events
     if not request.stream:
         run = await fold_events(events)
-        try:
-            if run.status != "waiting":
-                answered(run)
-            body = response(run, asked, await file_ids(services, cited_documents(run)))
-        finally:
-            if not asked.is_stored:
-                await _delete(services, run.run_id)
+        if run.status != "waiting":
+            answered(run)
+        body = response(run, asked, await file_ids(services, cited_documents(run)))
         return JSONResponse(body, headers=_headers(run.run_id, request))
     first = await first_event(events)
-    pieces: AsyncGenerator[Encoded, None] = response_events(first, events, asked, partial(file_ids, services))
-    if not asked.is_stored:
-        pieces = _not_stored(pieces, services, first.run_id)
-    return _stream(pieces, first.run_id, request, services)
+    pieces = response_events(first, events, asked, partial(file_ids, services))
+    return _stream(Following(pieces, passing) if passing else pieces, first.run_id, request, services)
 
 
 @router.get(
@@ -127,25 +123,8 @@ async def cancel_response(response_id: ResponsePath, services: Services) -> JSON
 @router.delete("/responses/{response_id}", responses={200: {"description": "It is gone."}, **problems()})
 async def delete_response(response_id: ResponsePath, services: Services) -> JSONResponse:
     """Removes a response with its run. One that is being made is cancelled first. Harmless when repeated."""
-    await _delete(services, run_id_of(response_id))
+    await delete_run(services, run_id_of(response_id))
     return reply(deleted(response_id, "response"))
-
-
-async def _delete(services: Backends, run_id: str) -> None:
-    request = pb.DeleteRunRequest(run_id=run_id)
-    await services.orchestrator.DeleteRun(request, timeout=services.settings.rpc_timeout_s)
-
-
-async def _not_stored(
-    pieces: AsyncGenerator[Encoded, None], services: Backends, run_id: str
-) -> AsyncGenerator[Encoded, None]:
-    """The pieces of a response that is deleted behind the last one, or once nobody reads it any more."""
-    try:
-        async with aclosing(pieces):
-            async for piece in pieces:
-                yield piece
-    finally:
-        await _delete(services, run_id)
 
 
 async def _stored_response(services: Backends, run: pb.Run) -> Json:

@@ -650,6 +650,7 @@ class FakeOrchestrator(orchestrator_pb2_grpc.OrchestratorServiceServicer):
         self.cancelled: list[str] = []
         self.was_cancelled = asyncio.Event()
         self.deleted: list[str] = []
+        self.delete_failures: list[GroundworkError] = []
         self.forgotten_at: Any = None
         self.hung_up = asyncio.Event()
         self.start_failure: GroundworkError | None = None
@@ -822,6 +823,8 @@ class FakeOrchestrator(orchestrator_pb2_grpc.OrchestratorServiceServicer):
         return run_pb.ListRunsResponse(runs=[self._run(RUN_ID)])
 
     async def DeleteRun(self, request: Any, context: Any) -> run_pb.DeleteRunResponse:
+        if self.delete_failures:
+            raise self.delete_failures.pop(0)
         self.deleted.append(request.run_id)
         return run_pb.DeleteRunResponse()
 
