@@ -101,7 +101,7 @@ class FileUnreadable(InvalidArgument):
 
 
 class ReadersBusy(ResourceExhausted):
-    """As many files are read for callers who wait as a worker holds at once."""
+    """As many files are read for callers who wait as a worker holds at once, of all or of one tenant."""
 
     reason = "READERS_BUSY"
     is_of_one_replica = True

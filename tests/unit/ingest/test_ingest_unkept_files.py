@@ -51,15 +51,32 @@ async def spool(tmp_path: Path) -> AsyncIterator[Spool]:
 async def test_more_files_than_a_worker_holds_at_once_are_turned_away_at_once(spool: Spool) -> None:
     preparer = HeldPreparer()
     files = UnkeptFiles(preparer, spool)
-    reading = [asyncio.create_task(files.read("acme", "a.txt", b"A text.")) for _ in range(4)]
+    tenants = ["acme", "acme", "globex", "initech"]
+    reading = [asyncio.create_task(files.read(tenant, "a.txt", b"A text.")) for tenant in tenants]
     while preparer.reached < 4:
         await asyncio.sleep(0)
     with pytest.raises(ReadersBusy):
-        await files.read("acme", "a.txt", b"A text.")
+        await files.read("umbrella", "a.txt", b"A text.")
     reading[0].cancel()
     preparer.gate.set()
     done = await asyncio.gather(*reading, return_exceptions=True)
     assert isinstance(done[0], asyncio.CancelledError)
+    assert (await files.read("acme", "a.txt", b"A text.")).title == "A title"
+
+
+async def test_files_of_one_tenant_leave_room_for_those_of_others(spool: Spool) -> None:
+    preparer = HeldPreparer()
+    files = UnkeptFiles(preparer, spool)
+    reading = [asyncio.create_task(files.read("acme", "a.txt", b"A text.")) for _ in range(2)]
+    while preparer.reached < 2:
+        await asyncio.sleep(0)
+    with pytest.raises(ReadersBusy):
+        await files.read("acme", "a.txt", b"A text.")
+    other = asyncio.create_task(files.read("globex", "a.txt", b"A text."))
+    while preparer.reached < 3:
+        await asyncio.sleep(0)
+    preparer.gate.set()
+    await asyncio.gather(*reading, other)
     assert (await files.read("acme", "a.txt", b"A text.")).title == "A title"
 
 

@@ -1,6 +1,7 @@
 """Reads files that nobody keeps, with the readers and in the sandbox of uploaded files."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import dataclass
@@ -21,6 +22,8 @@ PASSAGE_TOKENS = 320
 """As long as chunks of documents usually are."""
 _AT_ONCE = 4
 """Files whose bytes a worker holds for this: a person waits for each, so that none waits long for its turn."""
+_AT_ONCE_OF_TENANT = 2
+"""Leaves half of them to the others while files of one tenant take long."""
 _CHUNKS_AT_ONCE = 200
 
 
@@ -50,21 +53,23 @@ class UnkeptFiles:
 
     def __init__(self, preparer: Preparer, room: Room) -> None:
         self._preparer, self._room = preparer, room
-        self._count = 0
+        self._reading: Counter[str] = Counter()
+        """By tenant."""
 
     async def read(self, tenant_id: str, name: str, data: bytes) -> FileText:
         """Raises FileUnreadable with the reason, FileTooLarge, ReadersBusy, SpoolFull and Unavailable."""
         if len(data) > FILE_BYTES_MAX:
             raise FileTooLarge(f"{name} is larger than {FILE_BYTES_MAX // 1024**2} MiB; upload it as a document")
-        if self._count >= _AT_ONCE:
+        if self._reading[tenant_id] >= _AT_ONCE_OF_TENANT or self._reading.total() >= _AT_ONCE:
             raise ReadersBusy("too many files are being read; try again in a few seconds", retry_after_s=2.0)
-        self._count += 1
+        self._reading[tenant_id] += 1
         try:
             return await self._read(tenant_id, name, data)
         except DocumentRejected as error:
             raise FileUnreadable(error.message, reason=error.reason) from error
         finally:
-            self._count -= 1
+            self._reading[tenant_id] -= 1
+            self._reading += Counter()  # forgets tenants of whom nothing is read
 
     async def _read(self, tenant_id: str, name: str, data: bytes) -> FileText:
         media_type = detect_media_type(BytesIO(data), name)
