@@ -3,35 +3,28 @@
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState, type FormEvent } from "react";
 import { useTranslation } from "react-i18next";
-import { api, bodyOf, dataOf } from "../../api/client";
-import type { Schemas } from "../../api/types";
 import { Button, Confirm, Failure, Field, Icon, IconButton } from "../../parts";
-
-type Access = Schemas["DocumentAccess"];
-type Kind = "subjects" | "groups";
+import { changeAccess, loadAccess, openAccess, restrictAccess, type Access, type Change, type Kind } from "./access";
 
 export function AccessList({ documentId }: { documentId: string }) {
   const { t } = useTranslation();
   const queries = useQueryClient();
-  const params = { path: { document_id: documentId } };
   const key = ["access", documentId];
   const { data, error } = useQuery({
     queryKey: key,
-    queryFn: () => dataOf(api.GET("/v1/documents/{document_id}/access", { params })),
+    queryFn: () => loadAccess(documentId),
     retry: false,
   });
   const [isOpening, setOpening] = useState(false);
   const onSuccess = (now: Access) => queries.setQueryData(key, now);
   const set = useMutation({
-    mutationFn: (list: Pick<Access, Kind>) =>
-      dataOf(api.PUT("/v1/documents/{document_id}/access", { params, body: bodyOf<Schemas["NewDocumentAccess"]>(list) })),
+    mutationFn: (change: Change | "restrict") => (change === "restrict" ? restrictAccess(documentId) : changeAccess(documentId, change)),
     onSuccess,
+    scope: { id: `access ${documentId}` }, // one after the other: each begins with the list that the one before has left
   });
   const listOf = (kind: Kind) => data?.[kind] ?? [];
-  const change = (kind: Kind, names: string[]) =>
-    set.mutateAsync({ subjects: listOf("subjects"), groups: listOf("groups"), [kind]: names });
   const open = async () => {
-    onSuccess(await dataOf(api.DELETE("/v1/documents/{document_id}/access", { params })));
+    onSuccess(await openAccess(documentId));
   };
   return (
     <details className="access" data-testid="access">
@@ -43,7 +36,7 @@ export function AccessList({ documentId }: { documentId: string }) {
         {data && !data.restricted && (
           <div className="actions start">
             <span>{t("access.all")}</span>
-            <Button onPress={() => set.mutate({ subjects: [], groups: [] })} isDisabled={set.isPending} data-testid="restrict">
+            <Button onPress={() => set.mutate("restrict")} isDisabled={set.isPending} data-testid="restrict">
               {t("access.restrict")}
             </Button>
           </div>
@@ -59,18 +52,13 @@ export function AccessList({ documentId }: { documentId: string }) {
                     <IconButton
                       label={t("members.remove", { name })}
                       icon="trash"
-                      onPress={() =>
-                        change(
-                          kind,
-                          listOf(kind).filter((each) => each !== name),
-                        ).catch(() => {})
-                      }
+                      onPress={() => set.mutate({ kind, name, isIn: false })}
                     />
                   </li>
                 )),
               )}
             </ul>
-            <NewReader onAdd={(kind, name) => change(kind, [...new Set([...listOf(kind), name])])} isBusy={set.isPending} />
+            <NewReader onAdd={(kind, name) => set.mutateAsync({ kind, name, isIn: true })} isBusy={set.isPending} />
             <div className="actions start">
               <Button onPress={() => setOpening(true)} data-testid="open-to-all">
                 {t("access.open")}
