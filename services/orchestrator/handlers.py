@@ -198,7 +198,8 @@ class OrchestratorServicer(rpc.OrchestratorServiceServicer):
         return found
 
     async def GetModels(self, request: pb.GetModelsRequest, context: Any) -> pb.GetModelsResponse:
-        return model_codec.models_to_proto(self._switch, self._watch)
+        has_details = current_principal().may(OPERATOR)
+        return model_codec.models_to_proto(self._switch, self._watch, has_details=has_details)
 
     async def SetModel(self, request: pb.SetModelRequest, context: Any) -> pb.SetModelResponse:
         operation = model_codec.operation_of(request.operation)

@@ -5594,7 +5594,7 @@ export interface components {
             preset: string;
             /**
              * Problem
-             * @description What is wrong with it, in words, as one orchestrator finds; empty where it answers.
+             * @description What is wrong with it, in words, as one orchestrator finds; empty where it answers. In full for operators; others are told only that it does not answer.
              */
             problem: string;
             /**

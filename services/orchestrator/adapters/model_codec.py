@@ -9,10 +9,14 @@ from kit.llm.switching import ModelSwitch, OperationModels
 from services.orchestrator.adapters.codec import enum_number
 from services.orchestrator.errors import InvalidRequest
 
+_NO_ANSWER = "does not answer now; ask the operator"
+"""What is told of a provider in trouble to who does not run it: the whole names addresses, settings and other tenants' failures."""
 
-def models_to_proto(switch: ModelSwitch, watch: ProviderWatch) -> pb.GetModelsResponse:
+
+def models_to_proto(switch: ModelSwitch, watch: ProviderWatch, *, has_details: bool) -> pb.GetModelsResponse:
+    """`has_details`: what is wrong with a provider is told in full, for operators."""
     operations = [operation_to_proto(each) for each in switch.operations() if each.chain]
-    return pb.GetModelsResponse(operations=operations, providers=_providers(switch, watch))
+    return pb.GetModelsResponse(operations=operations, providers=_providers(switch, watch, has_details))
 
 
 def operation_to_proto(found: OperationModels) -> pb.OperationModels:
@@ -37,12 +41,13 @@ def _name(choice: Choice) -> pb.ModelName:
     return pb.ModelName(provider=choice.provider, model=choice.model)
 
 
-def _providers(switch: ModelSwitch, watch: ProviderWatch) -> list[pb.ModelProvider]:
+def _providers(switch: ModelSwitch, watch: ProviderWatch, has_details: bool) -> list[pb.ModelProvider]:
     found = []
     for name, provider in switch.models.catalog.providers.items():
         message = pb.ModelProvider(name=name, preset=provider.preset, models=provider.models)
         message.any_model = provider.any_model or not provider.models
         message.state = enum_number(pb.ProviderState.DESCRIPTOR, switch.models.state(name))  # type: ignore[assignment]
-        message.problem = watch.problem(name)
+        problem = watch.problem(name)
+        message.problem = problem if has_details or not problem else _NO_ANSWER
         found.append(message)
     return found

@@ -47,7 +47,7 @@ async def test_everybody_sees_what_each_operation_asks_and_what_there_is(stub: r
     assert (offered.state, offered.problem) == (pb.PROVIDER_STATE_CLOSED, "")
 
 
-async def test_failure_of_a_request_is_told_of_its_provider(
+async def test_failure_of_a_request_is_told_in_full_to_operators_alone(
     start_orchestrator: Callable[..., Awaitable[Orchestrator]], jetstream: Nats
 ) -> None:
     script = Script({"a/m": [[ModelUnavailable("nobody listens", retry_after_s=99.0)]]})
@@ -56,8 +56,11 @@ async def test_failure_of_a_request_is_told_of_its_provider(
     async with following_switch(jetstream, script, offered) as switch, serving(servicer(orchestrator, switch)) as stub:
         with contextlib.suppress(ModelUnavailable):
             [each async for each in switch.models.complete(Request([ChatMessage("user", "hi")], 8))]
-        (found,) = (await stub.GetModels(pb.GetModelsRequest(), timeout=60)).providers
+        (told,) = (await stub.GetModels(pb.GetModelsRequest(), timeout=60)).providers
+        with use_principal(OLGA):
+            (found,) = (await stub.GetModels(pb.GetModelsRequest(), timeout=60)).providers
     assert found.problem == "its last request failed: nobody listens"
+    assert told.problem == "does not answer now; ask the operator"
 
 
 async def test_an_operator_sets_and_resets_a_model(stub: rpc.OrchestratorServiceStub) -> None:

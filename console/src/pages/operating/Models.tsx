@@ -14,6 +14,7 @@ type Provider = Schemas["ModelProvider"];
 export function Models() {
   const { t } = useTranslation();
   const { data, error } = useQuery({ queryKey: ["models"], queryFn: () => dataOf(api.GET("/v1/models")), refetchInterval: 10_000 });
+  const may = useMay();
   return (
     <section className="stack">
       <Failure>{error?.message}</Failure>
@@ -36,7 +37,7 @@ export function Models() {
                 {each.problem && (
                   <span className="hint" dir="auto">
                     {" "}
-                    {each.problem}
+                    {may.operate ? each.problem : t("models.askOperator")}
                   </span>
                 )}
               </span>

@@ -3522,7 +3522,7 @@ class ModelProvider(_message.Message):
     state: Global___ProviderState.ValueType
     """Whether this replica asks it."""
     problem: _builtins.str
-    """What this replica finds wrong with it, in words; empty where it answers."""
+    """What this replica finds wrong with it, in words; empty where it answers. In full for operators alone."""
     @_builtins.property
     def models(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """The models that the settings list."""
