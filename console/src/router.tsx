@@ -6,6 +6,11 @@ import { Shell } from "./shell/Shell";
 import { NotFound } from "./shell/NotFound";
 import { NewConversation } from "./pages/conversation/NewConversation";
 
+/** In words by which the router does not load the page anew at once: renewal.ts looks first at what would be lost. */
+function lacking(error: Error): never {
+  throw new Error(`Unable to preload a page: ${error.message}`);
+}
+
 const root = createRootRoute({ component: Shell, notFoundComponent: NotFound });
 
 export interface NewSearch {
@@ -28,14 +33,14 @@ export interface ThreadSearch {
 const conversation = createRoute({
   getParentRoute: () => root,
   path: "/conversations/$threadId",
-  component: lazyRouteComponent(() => import("./pages/conversation/Conversation"), "Conversation"),
+  component: lazyRouteComponent(() => import("./pages/conversation/Conversation").catch(lacking), "Conversation"),
   validateSearch: (search: Record<string, unknown>): ThreadSearch => (typeof search.answer === "string" ? { answer: search.answer } : {}),
 });
 
 const documents = createRoute({
   getParentRoute: () => root,
   path: "/documents",
-  component: lazyRouteComponent(() => import("./pages/documents/Documents"), "Documents"),
+  component: lazyRouteComponent(() => import("./pages/documents/Documents").catch(lacking), "Documents"),
   validateSearch: (search: Record<string, unknown>): { collection?: string } =>
     typeof search.collection === "string" ? { collection: search.collection } : {},
 });
@@ -43,37 +48,37 @@ const documents = createRoute({
 const sources = createRoute({
   getParentRoute: () => root,
   path: "/sources",
-  component: lazyRouteComponent(() => import("./pages/sources/Sources"), "Sources"),
+  component: lazyRouteComponent(() => import("./pages/sources/Sources").catch(lacking), "Sources"),
 });
 
 const decisions = createRoute({
   getParentRoute: () => root,
   path: "/decisions",
-  component: lazyRouteComponent(() => import("./pages/decisions/Decisions"), "Decisions"),
+  component: lazyRouteComponent(() => import("./pages/decisions/Decisions").catch(lacking), "Decisions"),
 });
 
 const memory = createRoute({
   getParentRoute: () => root,
   path: "/memory",
-  component: lazyRouteComponent(() => import("./pages/memory/Memory"), "Memory"),
+  component: lazyRouteComponent(() => import("./pages/memory/Memory").catch(lacking), "Memory"),
 });
 
 const search = createRoute({
   getParentRoute: () => root,
   path: "/search",
-  component: lazyRouteComponent(() => import("./pages/search/Search"), "Search"),
+  component: lazyRouteComponent(() => import("./pages/search/Search").catch(lacking), "Search"),
 });
 
 const operating = createRoute({
   getParentRoute: () => root,
   path: "/operating",
-  component: lazyRouteComponent(() => import("./pages/operating/Operating"), "Operating"),
+  component: lazyRouteComponent(() => import("./pages/operating/Operating").catch(lacking), "Operating"),
 });
 
 const login = createRoute({
   getParentRoute: () => root,
   path: "/tool-servers/callback",
-  component: lazyRouteComponent(() => import("./pages/login/ToolServerLogin"), "ToolServerLogin"),
+  component: lazyRouteComponent(() => import("./pages/login/ToolServerLogin").catch(lacking), "ToolServerLogin"),
 });
 
 export const router = createRouter({

@@ -1,5 +1,6 @@
 """What becomes of a page that is open while the server changes: a new build, a server that is away, a page that is left."""
 
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -25,11 +26,9 @@ def gone(visit: Visit, part: str) -> None:
     visit.page.route(f"**/console/assets/{part}-*.js", lambda route: route.fulfill(status=404, body="{}"))
 
 
-def test_a_part_that_a_new_build_does_not_have_any_more_loads_the_page_anew_once(visit: Visit) -> None:
+def renewed(visit: Visit) -> None:
+    """From now on the server has a newer build."""
     page = visit.page
-    ask(page)
-    page.get_by_test_id("question-input").fill("And then?")
-    gone(visit, "PassagePanel")
 
     def newer(route: Route) -> None:
         answer = route.fetch()
@@ -41,8 +40,16 @@ def test_a_part_that_a_new_build_does_not_have_any_more_loads_the_page_anew_once
         route.fulfill(response=route.fetch(url=route.request.url.replace("/index-n", "/index-")))
 
     page.route("**/console/assets/index-n*.js", built)
-    page.route("**/conversations/*", newer)
-    page.route(f"{page.url.partition('/conversations')[0]}/", newer)
+    page.route(re.compile(r"^http://[^/]+/(conversations/[^/]+|search)?$"), newer)
+
+
+def test_a_part_that_a_new_build_does_not_have_any_more_loads_the_page_anew_once(visit: Visit) -> None:
+    page = visit.page
+    ask(page)
+    page.get_by_test_id("question-input").fill("And then?")
+    gone(visit, "PassagePanel")
+
+    renewed(visit)
     with page.expect_navigation():
         page.get_by_test_id("answer").get_by_test_id("citation").first.click()
     expect(page.get_by_test_id("renewed")).to_contain_text("was updated")
@@ -67,6 +74,24 @@ def test_a_part_that_cannot_be_loaded_says_so_in_its_place(visit: Visit) -> None
         passage.get_by_role("button", name="Try again").click()
     page.get_by_test_id("answer").get_by_test_id("citation").first.click()
     expect(page.get_by_test_id("passage-text")).to_be_visible()
+    refusals_are_expected(visit, status=404)
+
+
+def test_a_page_with_something_unsaved_is_not_loaded_anew_by_itself(visit: Visit) -> None:
+    page = visit.page
+    page.get_by_role("link", name="Search").click()
+    query = page.get_by_test_id("search-query")
+    query.fill("soup")
+    gone(visit, "Memory")
+    renewed(visit)
+    page.get_by_role("link", name="Memory").hover()
+    outdated = page.get_by_test_id("outdated")
+    expect(outdated).to_contain_text("Save what you have begun")
+    expect(query).to_have_value("soup")
+    with page.expect_navigation():
+        outdated.get_by_role("button", name="Load anew").click()
+    expect(page.get_by_test_id("renewed")).to_be_visible()
+    expect(outdated).to_have_count(0)
     refusals_are_expected(visit, status=404)
 
 

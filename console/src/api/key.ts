@@ -3,6 +3,8 @@
 import { useSyncExternalStore } from "react";
 
 const STORED = "groundwork.api-key";
+/** What the names of drafts in sessionStorage begin with: they are the caller's, and go with the key. */
+export const DRAFTS = "groundwork.draft.";
 
 /** A question for a key that is open: what the server said of the last one, and what takes the answer. */
 export interface KeyQuestion {
@@ -78,17 +80,24 @@ export function useHasKey(): boolean {
 }
 
 function ask(refusal: string): Promise<boolean> {
+  const before = sessionStorage.getItem(STORED);
   sessionStorage.removeItem(STORED);
   return new Promise((resolve) => {
     show({
       refusal,
       answer: (key) => {
+        if (key !== before) forgetDrafts();
         sessionStorage.setItem(STORED, key);
         show(null);
         resolve(true);
       },
     });
   });
+}
+
+/** Another key may be another person's. */
+function forgetDrafts(): void {
+  for (const name of Object.keys(sessionStorage)) if (name.startsWith(DRAFTS)) sessionStorage.removeItem(name);
 }
 
 function show(next: KeyQuestion | null): void {

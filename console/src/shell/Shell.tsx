@@ -12,14 +12,14 @@ import { ConversationList } from "../pages/conversation/ConversationList";
 import { useDocumentFeed } from "../pages/documents/feed";
 import { DropEverywhere } from "../pages/documents/DropEverywhere";
 import { PassagePlace } from "../passage/PassagePlace";
-import { Icon, IconButton, Status } from "../parts";
+import { Button, Icon, IconButton, Status } from "../parts";
 import type { IconName } from "../parts/icons";
 import { useMay } from "./caller";
 import { useHealth } from "./health";
 import { KeyDialog, useIssuers } from "./KeyDialog";
 import { KeyList } from "./KeyList";
 import { useKey } from "./keys";
-import { wasRenewed } from "./renewal";
+import { useOutdated, wasRenewed } from "./renewal";
 import { chooseTheme, useTheme } from "./theme";
 
 export function Shell() {
@@ -55,6 +55,7 @@ export function Shell() {
         <main id="page" className="page" tabIndex={-1}>
           <SystemLine />
           <RenewedLine />
+          <OutdatedLine />
           <Suspense fallback={<p className="loading">{t("common.loading")}</p>}>
             <Outlet />
           </Suspense>
@@ -189,6 +190,24 @@ function RenewedLine() {
         <span className="system" data-testid="renewed">
           {t("shell.renewed")}
           <IconButton label={t("common.close")} icon="close" onPress={() => setShown(false)} />
+        </span>
+      )}
+    </Status>
+  );
+}
+
+/** That the server has another build, where the page does not load itself anew: what is not saved on it would be lost. */
+function OutdatedLine() {
+  const { t } = useTranslation();
+  const isOutdated = useOutdated();
+  return (
+    <Status className="system-line">
+      {isOutdated && (
+        <span className="system" data-testid="outdated">
+          {t("shell.outdated")}
+          <Button look="link" onPress={() => location.reload()}>
+            {t("shell.renew")}
+          </Button>
         </span>
       )}
     </Status>

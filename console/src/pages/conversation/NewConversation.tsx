@@ -2,11 +2,12 @@
 
 import { useQueryClient } from "@tanstack/react-query";
 import { useNavigate, useSearch } from "@tanstack/react-router";
-import { lazy, useState } from "react";
+import { lazy, useEffect, useState } from "react";
 import { useTranslation } from "react-i18next";
 import type { RunStore } from "../../run/store";
 import { Status } from "../../parts";
 import { Later } from "../../shell/Later";
+import { holdWhile } from "../../shell/unsaved";
 import { askingNow, sendQuestion, useAsking } from "./asking";
 import { Composer } from "./Composer";
 import { Samples } from "./Samples";
@@ -22,6 +23,8 @@ export function NewConversation() {
   const [draft] = useState(question ? { text: question, at: 0 } : undefined);
   /** Runs without a thread: where conversations cannot be kept at the moment. */
   const [unkept, setUnkept] = useState<RunStore[]>([]);
+  const isUnkept = unkept.length > 0;
+  useEffect(() => holdWhile(() => isUnkept), [isUnkept]);
   const ask = async (text: string) => {
     const { store, threadId } = await sendQuestion(text, "", askingNow());
     queries.invalidateQueries({ queryKey: ["threads"] });
@@ -30,7 +33,7 @@ export function NewConversation() {
   };
   return (
     <div className="column new-conversation">
-      {unkept.length === 0 && (
+      {!isUnkept && (
         <header className="welcome">
           <h1>{t(`ask.title_${way}`)}</h1>
           <p className="lead">{t(`ask.about_${way}`)}</p>
@@ -41,7 +44,7 @@ export function NewConversation() {
           <Turn store={store} isLast />
         </Later>
       ))}
-      {unkept.length > 0 && <Status className="notice">{t("ask.forgetful")}</Status>}
+      {isUnkept && <Status className="notice">{t("ask.forgetful")}</Status>}
       <Composer onAsk={ask} isBusy={false} draft={draft} isFirst />
       <Samples onAsk={ask} />
     </div>

@@ -3,6 +3,7 @@
 import { useSyncExternalStore } from "react";
 import { Problem, lost } from "../../api/client";
 import { askForKey, keyHeaders } from "../../api/key";
+import { holdWhile } from "../../shell/unsaved";
 import { putDocument } from "./feed";
 
 const AT_ONCE = 3;
@@ -46,6 +47,7 @@ let ids = 0;
 
 /** Who leaves the page while files are on their way is asked first. */
 window.addEventListener("beforeunload", (event) => uploads.some(isPending) && event.preventDefault());
+holdWhile(() => uploads.some(isPending));
 
 /** Sends these files into a collection. */
 export function upload(files: NamedFile[], collection: string): void {
