@@ -4755,9 +4755,7 @@ export interface components {
              * Arguments
              * @description Arguments, as JSON text.
              */
-            arguments: {
-                [key: string]: unknown;
-            };
+            arguments: string;
             /**
              * Call Id
              * @description Names the call for its result.
