@@ -124,7 +124,8 @@ class FakeIngest(ingest_pb2_grpc.IngestServiceServicer):
             if (not request.statuses or each.status in request.statuses)
             and (not request.batch or each.batch == request.batch)
         ]
-        first = int(request.page.page_token.removeprefix("after-") or 0)
+        _, _, after = request.page.page_token.partition("after-")
+        first = int(after or 0)
         end = first + request.page.page_size
         token = f"after-{end}" if len(found) > end else ""
         return ingest_pb2.ListDocumentsResponse(documents=found[first:end], next_page_token=token)
