@@ -3,14 +3,16 @@
 import { useSyncExternalStore } from "react";
 
 const STORED = "groundwork.theme";
-const system = matchMedia("(prefers-color-scheme: dark)");
+const DARK = "(prefers-color-scheme: dark)";
+/** Only listened to: one that is read after a change tells nobody of it any more. */
+const system = matchMedia(DARK);
 const listeners = new Set<() => void>();
 
 export type Theme = "light" | "dark";
 
 export function theme(): Theme {
   const chosen = localStorage.getItem(STORED);
-  return (chosen ?? (system.matches ? "dark" : "light")) === "dark" ? "dark" : "light";
+  return (chosen ?? (matchMedia(DARK).matches ? "dark" : "light")) === "dark" ? "dark" : "light";
 }
 
 export function startTheme(): void {
