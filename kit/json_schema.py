@@ -52,7 +52,7 @@ _PLAIN = {
     "uniqueItems",
 }
 _LEFT_OUT = {"$dynamicRef", "pattern", "patternProperties", "unevaluatedItems", "unevaluatedProperties"}
-_STRICTER_WHEN_LAXER = {"else", "if", "not", "oneOf", "then"}
+_STRICTER_WHEN_LAXER = {"else", "if", "maxContains", "not", "oneOf", "then"}
 """What can refuse more values where something in it is left out."""
 _steps: ContextVar[int] = ContextVar("_steps", default=0)
 
@@ -65,13 +65,17 @@ class _TooManySteps(Exception):
     pass
 
 
-def check_schema(schema: Mapping[str, Any]) -> None:
-    """Raises SchemaRefused unless values can be checked against the schema."""
-    copy = _Copy(schema).schema
+def check_schema(schema: Mapping[str, Any]) -> int:
+    """Returns how many schemas it holds, itself among them. The check takes 0.2 ms for each.
+
+    Raises SchemaRefused for one that values cannot be checked against.
+    """
+    copy = _Copy(schema)
     try:
-        Draft202012Validator.check_schema(copy)
+        Draft202012Validator.check_schema(copy.schema)
     except SchemaError as error:
         raise SchemaRefused(f"is no JSON Schema: {error.message[:300]}") from None
+    return copy.count
 
 
 def first_violation(schema: Mapping[str, Any], value: Any, *, trusted: bool = False) -> ValidationError | None:
@@ -106,7 +110,7 @@ class _Copy:
     """
 
     def __init__(self, schema: Mapping[str, Any]) -> None:
-        self._count = 0
+        self.count = 0
         self._places: set[str] = set()
         self._references: set[str] = set()
         self._is_laxer = False
@@ -120,8 +124,8 @@ class _Copy:
             self.schema = _without(self.schema, _STRICTER_WHEN_LAXER)
 
     def _of(self, schema: Any, place: str, depth: int) -> Any:
-        self._count += 1
-        if self._count > _MOST_SCHEMAS or depth > _DEEPEST:
+        self.count += 1
+        if self.count > _MOST_SCHEMAS or depth > _DEEPEST:
             raise SchemaRefused(f"is too large: at most {_MOST_SCHEMAS} schemas, {_DEEPEST} deep")
         self._places.add(place)
         if not isinstance(schema, Mapping):

@@ -46,7 +46,7 @@ class Standstill:
                 continue  # an interrupted one noted it
             noted = {NOTED_REPLICAS: str(thing["spec"].get("replicas", 1))}
             await self.api.patch(path, {"metadata": {"annotations": noted}, "spec": {"replicas": 0}})
-        self.report("The services are told to end.")
+        self.report("Stopping the services.")
         try:
             async with asyncio.timeout(timeout_s):
                 await self._until_gone()
@@ -55,7 +55,7 @@ class Standstill:
             raise ClusterError(
                 f"After {timeout_s:g} s there are still pods: {names}. See why with kubectl describe, and run the command again."
             ) from error
-        self.report("No service runs any more.")
+        self.report("All services have stopped.")
 
     async def end(self) -> int:
         """Starts again what was stopped; how many workloads that are."""

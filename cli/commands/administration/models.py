@@ -20,7 +20,7 @@ _STATES = {
     "half_open": "did not answer; the next request tries again",
     "unknown": "unknown",
 }
-"""Of a provider of which nothing else is known to be wrong, by the breaker in front of it."""
+"""What is said of a provider by the state of its circuit breaker, where it has no other problem."""
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
 Operation = Annotated[str, typer.Argument(help="plan, answer, verify, summarise or facts.")]

@@ -1412,8 +1412,8 @@ export interface paths {
         put?: never;
         /**
          * Run Source
-         * @description Starts a sync now. Files that could not be read are tried again. A source that has no files any more keeps its
-         *     documents until this says `accept_empty`, which takes the role `owner` on its collection.
+         * @description Starts a sync now. Files that could not be read are tried again. When a source has lost all its files, its documents stay
+         *     until this says `accept_empty`, which takes the role `owner` on its collection.
          */
         post: operations["run_source_v1_sources__source_id__run_post"];
         delete?: never;
@@ -3003,7 +3003,7 @@ export interface components {
             content?: string | components["schemas"]["ContentPart"][] | null;
             /**
              * Role
-             * @description Who wrote it. What `system` and `developer` say is told to the model within the rules of the house; `function`, which OpenAI has given up, is not used and named in X-Groundwork-Ignored.
+             * @description Who wrote it. The model reads the messages of `system` and `developer` below our own rules; `function`, which OpenAI has given up, is not used and named in X-Groundwork-Ignored.
              * @enum {string}
              */
             role: "system" | "developer" | "user" | "assistant" | "tool" | "function";
@@ -5592,7 +5592,7 @@ export interface components {
             preset: string;
             /**
              * Problem
-             * @description What is wrong with it, in words, as one orchestrator finds; empty where it answers. In full for operators; others are told only that it does not answer.
+             * @description What is wrong with it, as one orchestrator finds; empty where it answers. Operators read the reason, others only that it does not answer.
              */
             problem: string;
             /**
@@ -6902,7 +6902,7 @@ export interface components {
             input: string | components["schemas"]["ResponseInputItem"][];
             /**
              * Instructions
-             * @description Told to the model within the rules of the house.
+             * @description The model reads them below our own rules.
              */
             instructions?: string | null;
             /**

@@ -4,7 +4,7 @@ import { useSyncExternalStore } from "react";
 
 const STORED = "groundwork.theme";
 const DARK = "(prefers-color-scheme: dark)";
-/** Only listened to: one that is read after a change tells nobody of it any more. */
+/** Only to be listened to: reading `matches` after a change keeps the browser from sending the event. */
 const system = matchMedia(DARK);
 const listeners = new Set<() => void>();
 

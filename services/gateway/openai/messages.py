@@ -65,7 +65,7 @@ class ChatMessage(OpenAiBody):
     """A message of the conversation."""
 
     role: Literal["system", "developer", "user", "assistant", "tool", "function"] = Field(
-        description="Who wrote it. What `system` and `developer` say is told to the model within the rules of the house; "
+        description="Who wrote it. The model reads the messages of `system` and `developer` below our own rules; "
         "`function`, which OpenAI has given up, is not used and named in X-Groundwork-Ignored."
     )
     content: Words = Field(default=None, description="Text, or pieces of text.")

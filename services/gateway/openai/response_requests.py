@@ -123,7 +123,7 @@ class ResponsesRequest(Sampled):
         | Annotated[list[ResponseInputItem], Field(min_length=1, max_length=1000)]
     ) = Field(description="A question, or a conversation whose last message is the user's or the output of a function.")
     instructions: Annotated[str, Field(max_length=32_000)] | None = Field(
-        default=None, description="Told to the model within the rules of the house."
+        default=None, description="The model reads them below our own rules."
     )
     previous_response_id: ResponseId | None = Field(
         default=None, description="The response that this one goes on from. Not together with `thread_id`."

@@ -1,5 +1,5 @@
-"""Ends the runs of callers who may not read any more what their runs read: who is taken from a collection, or from the access list
-of a document, does not see the rest of an answer over it. Groups count as they were when the run began."""
+"""Ends runs whose callers have lost access to a document that the run has read: their membership of its collection, or their place
+on its access list. Groups count as they were when the run began."""
 
 import asyncio
 from collections.abc import Callable, Collection, Sequence

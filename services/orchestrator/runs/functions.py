@@ -16,7 +16,7 @@ from services.orchestrator.modes.serving import Modes
 CHOICES = ("", "auto", "none", "required")
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _MOST_FUNCTIONS, _MOST_CALLED, _MOST_STOPS = 128, 200, 4
-_MOST_FUNCTION_CHARACTERS = 100_000
+_MOST_FUNCTION_CHARACTERS, _MOST_FUNCTION_SCHEMAS = 100_000, 4_000
 _MOST_CALLED_BYTES = 400_000
 """Of what was said and called before, with arguments and ids: room for the 100 000 characters of history in any script."""
 _MOST_BYTES = 700_000
@@ -46,7 +46,7 @@ def check_brought(request: RunRequest, mode: Mode, modes: Modes) -> None:
     _check_functions(request)
     _check_calls([*request.history, *request.called])
     if request.answer_schema:
-        schema = _schema(
+        schema, _ = _schema(
             request.answer_schema, "the JSON Schema of the answer", "answer_schema", _MOST_SCHEMA_CHARACTERS
         )
         if schema.get("type") != "object":
@@ -106,9 +106,15 @@ def _check_functions(request: RunRequest) -> None:
         raise InvalidRequest(
             f"the functions have more than {_MOST_FUNCTION_CHARACTERS} characters; give fewer", field="functions"
         )
+    schemas = 0
     for each in functions:
         what = f"the JSON Schema of function {each.name}'s parameters"
-        _schema(each.parameters, what, "functions", _MOST_FUNCTION_CHARACTERS)
+        schemas += _schema(each.parameters, what, "functions", _MOST_FUNCTION_CHARACTERS)[1]
+        if schemas > _MOST_FUNCTION_SCHEMAS:
+            raise InvalidRequest(
+                f"the parameters of the functions hold more than {_MOST_FUNCTION_SCHEMAS} schemas; give fewer functions",
+                field="functions",
+            )
     if request.function_choice not in (*CHOICES, *names):
         raise InvalidRequest(
             f"there is no function {request.function_choice[:80]!r} to call; use auto, none, required or one of the functions",
@@ -179,8 +185,8 @@ def _check_sampling(request: RunRequest) -> None:
         )
 
 
-def _schema(text: str, what: str, field: str, most: int) -> Mapping[str, Any]:
-    """The JSON Schema. Raises InvalidRequest."""
+def _schema(text: str, what: str, field: str, most: int) -> tuple[Mapping[str, Any], int]:
+    """The JSON Schema, and how many it holds. Raises InvalidRequest."""
     try:
         schema = json.loads(text) if len(text) <= most else None
     except (ValueError, RecursionError):
@@ -188,7 +194,6 @@ def _schema(text: str, what: str, field: str, most: int) -> Mapping[str, Any]:
     if not isinstance(schema, dict):
         raise InvalidRequest(f"{what} is no JSON object of at most {most} characters", field=field)
     try:
-        check_schema(schema)
+        return schema, check_schema(schema)
     except SchemaRefused as refused:
         raise InvalidRequest(f"{what} {refused}", field=field) from None
-    return schema

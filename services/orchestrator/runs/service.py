@@ -87,7 +87,10 @@ class Runs:
         if previous_run_id:
             previous = await self.as_followed(principal, RunKey(principal.tenant_id, previous_run_id))
             request = continued(request, previous, principal.subject)
-        check(request, self.modes)
+        if request.functions or request.answer_schema:  # large schemas take most of a second
+            await asyncio.to_thread(check, request, self.modes)
+        else:
+            check(request, self.modes)
         now = self._now()
         key = RunKey(principal.tenant_id, new_run_id(now))
         if idempotency_key:

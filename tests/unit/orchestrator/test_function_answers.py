@@ -1,5 +1,6 @@
 """Runs with functions of the caller's: what is judged of an answer, and how much a request may bring."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -73,3 +74,12 @@ def test_size_of_all_that_is_brought_is_limited() -> None:
     check(replace(ASKED, called=called), modes)
     with pytest.raises(InvalidRequest, match="bytes together; give at most 700000"):
         check(replace(ASKED, functions=functions, called=called, instructions="€" * 10_000), modes)
+
+
+def test_schemas_of_all_functions_together_are_limited_since_each_takes_time_to_check() -> None:
+    modes = document_modes(mode_services())
+    many = json.dumps({"type": "object", "allOf": [{}] * 900})
+    functions = [Function(f"f{number}", "", many) for number in range(5)]
+    check(replace(ASKED, functions=functions[:4]), modes)
+    with pytest.raises(InvalidRequest, match="more than 4000 schemas; give fewer functions"):
+        check(replace(ASKED, functions=functions), modes)

@@ -20,7 +20,7 @@ export function loadAccess(documentId: string): Promise<Access> {
   return dataOf(api.GET(PATH, { params: { path: { document_id: documentId } }, cache: "no-store" }));
 }
 
-/** Makes one change. Where there is no list any more it is left so: a list of one name would shut everybody else out. */
+/** Makes one change. A document whose list was removed meanwhile stays open: a list of one name would shut everybody else out. */
 export async function changeAccess(documentId: string, { kind, name, isIn }: Change): Promise<Access> {
   const now = await loadAccess(documentId);
   const listed = now[kind] ?? [];

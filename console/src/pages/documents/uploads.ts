@@ -131,7 +131,7 @@ async function send(upload: Upload): Promise<void> {
 interface Reply {
   /** 0: the connection was lost. */
   status: number;
-  // biome-ignore lint/suspicious/noExplicitAny: an answer that is not ours is told by its status
+  // biome-ignore lint/suspicious/noExplicitAny: a proxy's answer has no type of ours, only a status
   body: any;
   /** How long the server asks to wait. */
   waitS: number;
@@ -159,7 +159,7 @@ function post({ id, file, name, collection, lane }: Upload): Promise<Reply> {
   });
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: an answer that is not ours is told by its status
+// biome-ignore lint/suspicious/noExplicitAny: a proxy's answer has no type of ours, only a status
 function parsed(text: string): any {
   try {
     return JSON.parse(text);

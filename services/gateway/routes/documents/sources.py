@@ -72,8 +72,8 @@ async def update_source(source_id: SourcePath, changed: ChangedSource, services:
 
 @router.post("/{source_id}/run", status_code=202, responses=problems(404, 413, 415))
 async def run_source(source_id: SourcePath, run: SourceRun, services: Services) -> Source:
-    """Starts a sync now. Files that could not be read are tried again. A source that has no files any more keeps its
-    documents until this says `accept_empty`, which takes the role `owner` on its collection."""
+    """Starts a sync now. Files that could not be read are tried again. When a source has lost all its files, its documents stay
+    until this says `accept_empty`, which takes the role `owner` on its collection."""
     request = pb.RunSourceRequest(source_id=source_id, accept_empty=run.accept_empty)
     answer = await services.ingest.RunSource(request, timeout=services.settings.rpc_timeout_s)
     return _source(answer.source)

@@ -45,8 +45,8 @@ class ModelProvider(BaseModel):
         "next request tries it. As seen by one orchestrator."
     )
     problem: str = Field(
-        description="What is wrong with it, in words, as one orchestrator finds; empty where it answers. In full for operators; "
-        "others are told only that it does not answer."
+        description="What is wrong with it, as one orchestrator finds; empty where it answers. Operators read the reason, others "
+        "only that it does not answer."
     )
 
 
