@@ -142,6 +142,7 @@ class KeyDoor:
             except ApiKeyInvalid:
                 self._count_wrong(address)
                 key = await self._after_catching_up(shown)
+                self._count_right(address)
         except ApiKeyMalformed:
             self._count_wrong(address)
             raise
@@ -181,9 +182,16 @@ class KeyDoor:
         await self._ring.reached(revision, _CATCH_UP_S)
         return self._ring.require_good(shown)
 
+    def _count_right(self, address: str) -> None:
+        """Takes back what was counted of a key that this gateway only had not heard of yet."""
+        self._wrong_keys.give_back(self._origin(address))
+
+    def _origin(self, address: str) -> str:
+        return origin_of(address, self._proxies) or address
+
     def _count_wrong(self, address: str) -> None:
         """Raises TooManyWrongKeys."""
-        origin = origin_of(address, self._proxies) or address
+        origin = self._origin(address)
         if wait_s := self._wrong_keys.take(origin):
             raise TooManyWrongKeys(
                 f"too many wrong API keys or tokens came from {origin}; use the right one, which is let in at once, or wait",

@@ -28,3 +28,9 @@ class RateLimiter:
         if len(self._left) > self._remembered:
             self._left.popitem(last=False)
         return 0.0 if taken else (1.0 - left) / self._per_second
+
+    def give_back(self, name: str) -> None:
+        """Puts back a token that was taken for nothing."""
+        if (bucket := self._left.get(name)) is not None:
+            left, at = bucket
+            self._left[name] = (min(self._most, left + 1.0), at)

@@ -25,6 +25,18 @@ def test_each_name_has_its_own_allowance_which_comes_back_with_time() -> None:
     assert [bool(limiter.take("a")) for _ in range(4)] == [False, False, False, True]
 
 
+def test_what_was_taken_for_nothing_is_given_back_and_never_more() -> None:
+    limiter = RateLimiter(2, Clock())
+    assert [limiter.take("a") for _ in range(2)] == [0.0] * 2
+    limiter.give_back("a")
+    assert limiter.take("a") == 0.0
+    assert limiter.take("a") > 0
+    for _ in range(5):
+        limiter.give_back("a")
+    assert [bool(limiter.take("a")) for _ in range(3)] == [False, False, True]
+    limiter.give_back("forgotten")
+
+
 def test_the_least_recently_used_names_are_forgotten() -> None:
     limiter = RateLimiter(1, Clock(), remembered=100)
     for number in range(10_000):
