@@ -22,6 +22,7 @@ from services.ingest.adapters.jetstream.encoding import (
     decode_access,
     document_counts,
     document_message,
+    revision_message,
 )
 from services.ingest.collections.document_access import AccessDesk
 from services.ingest.collections.handlers import AccessMethods, CollectionMethods
@@ -29,6 +30,7 @@ from services.ingest.documents import records
 from services.ingest.documents.access import Access
 from services.ingest.documents.catalog import Catalog
 from services.ingest.documents.deletion import Deletion
+from services.ingest.documents.history import list_revisions
 from services.ingest.documents.listing import Listing, Page
 from services.ingest.documents.revising import Reviser
 from services.ingest.documents.uploads.copying import Copying
@@ -104,6 +106,13 @@ class IngestServicer(AccessMethods, CollectionMethods, SourceMethods, ingest_pb2
         document = await self._listing.get(current_principal(), request.document_id)
         return ingest_pb2.GetDocumentResponse(document=document_message(document))
 
+    async def ListDocumentRevisions(
+        self, request: ingest_pb2.ListDocumentRevisionsRequest, context: Any
+    ) -> ingest_pb2.ListDocumentRevisionsResponse:
+        document = await self._listing.get(current_principal(), request.document_id)
+        revisions = [revision_message(each) for each in list_revisions(document)]
+        return ingest_pb2.ListDocumentRevisionsResponse(revisions=revisions)
+
     async def ListDocuments(
         self, request: ingest_pb2.ListDocumentsRequest, context: Any
     ) -> ingest_pb2.ListDocumentsResponse:
@@ -143,14 +152,16 @@ class IngestServicer(AccessMethods, CollectionMethods, SourceMethods, ingest_pb2
         check = partial(self._access.check_edit, caller)
 
         async def make(_: Attempt) -> str:
-            return (await self._reviser.reindex(caller.tenant_id, request.document_id, check)).document_id
+            return (
+                await self._reviser.reindex(caller.tenant_id, request.document_id, check, by=caller.subject)
+            ).document_id
 
         if request.idempotency_key:
             content = request.document_id.encode()
             await self._keys.once(caller, "reindex", request.idempotency_key, content, str, make)
             document = await self._listing.get(caller, request.document_id)
         else:
-            document = await self._reviser.reindex(caller.tenant_id, request.document_id, check)
+            document = await self._reviser.reindex(caller.tenant_id, request.document_id, check, by=caller.subject)
         return ingest_pb2.ReindexResponse(document=document_message(document))
 
     async def WatchDocuments(

@@ -8,7 +8,7 @@ from playwright.sync_api import Browser, FilePayload, Page, Route, expect
 
 from tests.browser.site import Site, ask, asked, put, ready
 from tests.browsing import Visit, picture, refusals_are_expected, upload_files, visiting
-from tests.service.gateway.fakes import answered_run, document
+from tests.service.gateway.fakes import AT, answered_run, document
 
 pytestmark = [pytest.mark.browser]
 
@@ -96,6 +96,43 @@ def test_5000_documents_are_listed_filtered_and_scrolled_within_their_list(visit
     picture(page, "five-thousand-documents")
     page.get_by_test_id("find-document").fill("4711.md")
     expect(rows).to_have_count(1)
+
+
+def test_versions_of_a_document_say_when_by_whom_and_what_became_of_them(visit: Visit, site: Site) -> None:
+    put(site, ready(1, name="leave.md"))
+    made = {"size_bytes": 2048, "queued_by": "anna", "queued_at": AT}
+    site.world.ingest.revisions["d0000001"] = [
+        ingest_pb2.DocumentRevision(
+            revision_id="r3",
+            number=3,
+            state=ingest_pb2.REVISION_STATE_FAILED,
+            sha256="ef" * 32,
+            error=ingest_pb2.DocumentError(reason="NO_TEXT", message="leave.md holds no text"),
+            **made,
+        ),
+        ingest_pb2.DocumentRevision(
+            revision_id="r2",
+            number=2,
+            state=ingest_pb2.REVISION_STATE_ACTIVE,
+            sha256="ab" * 32,
+            chunk_count=3,
+            **made,
+        ),
+        ingest_pb2.DocumentRevision(
+            revision_id="r1", number=1, state=ingest_pb2.REVISION_STATE_REPLACED, sha256="ab" * 32
+        ),
+    ]
+    page = visit.page
+    page.goto("/documents")
+    page.get_by_test_id("document-row").get_by_role("button").click()
+    page.get_by_test_id("versions").locator("summary").click()
+    versions = page.get_by_test_id("version")
+    expect(versions).to_contain_text(["Version 3", "Version 2", "Version 1"])
+    expect(versions.nth(0)).to_contain_text("leave.md holds no text")
+    expect(versions.nth(1)).to_contain_text("In use")
+    for words in ("anna", "3 passages", "the same file, read again", "abababababab"):
+        expect(versions.nth(1)).to_contain_text(words)
+    expect(versions.nth(2)).to_contain_text("date not recorded")
 
 
 def test_a_long_name_is_cut_in_its_middle(visit: Visit, site: Site) -> None:

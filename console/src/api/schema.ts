@@ -576,6 +576,27 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/documents/{document_id}/revisions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Revisions
+         * @description Revisions of a document: the one being made, the active one, and those before, with when and by whom they were asked for. The
+         *     text and the file of those before are gone.
+         */
+        get: operations["list_revisions_v1_documents__document_id__revisions_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/embeddings": {
         parameters: {
             query?: never;
@@ -3836,6 +3857,98 @@ export interface components {
              * @description For the next page; null on the last.
              */
             next_page_token: string | null;
+        };
+        /**
+         * DocumentRevision
+         * @description One version of a document. What is not active has neither text nor file any more, only this.
+         * @example {
+         *       "chunk_count": 40,
+         *       "ended_at": "2026-01-31T12:00:02.500Z",
+         *       "id": "1a2b3c4d5e6f",
+         *       "media_type": "application/pdf",
+         *       "number": 2,
+         *       "page_count": 12,
+         *       "queued_at": "2026-01-31T12:00:00.000Z",
+         *       "queued_by": "anna",
+         *       "sha256": "b94d27b9934d3e08a52e52d7da7dabfac484efe37a5380ee9088f7ace2efcde9",
+         *       "size_bytes": 182044,
+         *       "state": "active"
+         *     }
+         */
+        DocumentRevision: {
+            /**
+             * Chunk Count
+             * @description Its chunks; 0 unless it became active.
+             * @default 0
+             */
+            chunk_count: number;
+            /**
+             * Ended At
+             * @description When it became active or was given up; null while it is pending, or where it is not known.
+             */
+            ended_at?: string | null;
+            /** @description Why it could not be made. */
+            error?: components["schemas"]["DocumentError"] | null;
+            /**
+             * Id
+             * @description Unique within the tenant.
+             */
+            id: string;
+            /**
+             * Media Type
+             * @description Type of its file.
+             * @default
+             */
+            media_type: string;
+            /**
+             * Number
+             * @description Order of the document's revisions, from 1.
+             */
+            number: number;
+            /**
+             * Page Count
+             * @description Its pages; 0 where its format has none.
+             * @default 0
+             */
+            page_count: number;
+            /**
+             * Queued At
+             * @description When it was asked for; null where it is not known any more.
+             */
+            queued_at?: string | null;
+            /**
+             * Queued By
+             * @description Subject who asked for it. Null: a source did, or Groundwork itself, or it is not known any more.
+             */
+            queued_by?: string | null;
+            /**
+             * Sha256
+             * @description Hex sha256 of its file. The same as of another one: that file was read again.
+             * @default
+             */
+            sha256: string;
+            /**
+             * Size Bytes
+             * @description Size of its file.
+             * @default 0
+             */
+            size_bytes: number;
+            /**
+             * State
+             * @description `active`: searches find it. `pending`: it is being made. `replaced`: it was active before. `failed`: it could not be made. `superseded`: a newer one was asked for first. Null: only a newer version of the service knows this state.
+             */
+            state: string | null;
+        };
+        /**
+         * DocumentRevisions
+         * @description The revisions of a document.
+         */
+        DocumentRevisions: {
+            /**
+             * Revisions
+             * @description Newest first; of those that have ended, the last 20.
+             */
+            revisions: components["schemas"]["DocumentRevision"][];
         };
         /**
          * DocumentSource
@@ -13117,6 +13230,92 @@ export interface operations {
             };
             /** @description Its present state does not allow this. */
             412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too much at once; wait as Retry-After says. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something went wrong on our side; the trace id finds it. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A service is unavailable; wait as Retry-After says. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_revisions_v1_documents__document_id__revisions_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The document's id. */
+                document_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DocumentRevisions"];
+                };
+            };
+            /** @description The request is not valid. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An API key is needed, and was not sent or is not good. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not for this caller (want of a scope, or not theirs), or asked for under a foreign host name or by a foreign page. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing. */
+            404: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
+from services.ingest.documents import history
 from services.ingest.documents.models import (
     Content,
     Document,
@@ -134,6 +135,7 @@ def create(
     origin: Origin | None = None,
     copy_of: str = "",
     batch: str = "",
+    by: str = "",
 ) -> Document:
     """A new document with its first revision to be made."""
     return Document(
@@ -147,7 +149,7 @@ def create(
         content=content,
         revision_count=1,
         metadata=dict(metadata),
-        pending=Revision(revision_id, 1, content, lane),
+        pending=Revision(revision_id, 1, content, lane, by, now),
         not_scanned=not_scanned,
         origin=origin,
         copy_of=copy_of,
@@ -177,6 +179,7 @@ def revise(
     not_scanned: bool | None = None,
     name: str = "",
     origin: Origin | None = None,
+    by: str = "",
 ) -> Document:
     """A new revision is to be made, numbered higher than all of the document's own and than `above`. What is not given stays."""
     number = max(document.revision_count, above) + 1
@@ -187,7 +190,8 @@ def revise(
         content=content,
         metadata=document.metadata if metadata is None else dict(metadata),
         revision_count=number,
-        pending=Revision(revision_id, number, content, lane),
+        pending=Revision(revision_id, number, content, lane, by, now),
+        history=history.with_superseded(document, now),
         not_scanned=document.not_scanned if not_scanned is None else not_scanned,
         name=name or document.name,
         origin=origin or document.origin,
@@ -239,7 +243,8 @@ def hand_back(document: Document, now: datetime, stage: str, tries: Tries) -> Do
 def finish(document: Document, now: datetime, report: Report) -> Document:
     """The pending revision is searchable."""
     changes = {"active": document.pending, "pending": None, "error": None, "report": report, "tries": Tries()}
-    return _moved(Move.FINISH, document, now, status=Status.READY, stage="", progress=1.0, **changes)
+    past = history.with_active(document, now, report)
+    return _moved(Move.FINISH, document, now, status=Status.READY, stage="", progress=1.0, history=past, **changes)
 
 
 def fail(document: Document, now: datetime, failure: Failure) -> Document:
@@ -256,12 +261,13 @@ def fail(document: Document, now: datetime, failure: Failure) -> Document:
         progress=0.0,
         error=failure,
         tries=Tries(),
+        history=history.with_failed(document, now, failure),
     )
 
 
 def delete(document: Document, now: datetime) -> Document:
     """A tombstone. It names the files that the document had, until they are released."""
-    return _moved(Move.DELETE, document, now, status=Status.DELETED, stage="", progress=0.0, error=None)
+    return _moved(Move.DELETE, document, now, status=Status.DELETED, stage="", progress=0.0, error=None, history=())
 
 
 def sweep(tombstone: Document) -> Document:

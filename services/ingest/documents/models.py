@@ -48,6 +48,10 @@ class Revision:
     """Order of the revisions of one document, from 1."""
     content: Content
     lane: Lane = Lane.INTERACTIVE
+    by: str = ""
+    """Subject who asked for it; empty of a source, and where the service itself did."""
+    queued_at: datetime | None = None
+    """None in a record that an earlier version wrote."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +60,31 @@ class Failure:
 
     reason: str
     message: str
+
+
+class RevisionPhase(StrEnum):
+    """Where a revision is in its life."""
+
+    PENDING = "pending"
+    ACTIVE = "active"
+    REPLACED = "replaced"
+    """It was searchable until a newer one was."""
+    FAILED = "failed"
+    SUPERSEDED = "superseded"
+    """A newer one was asked for before it was made."""
+
+
+@dataclass(frozen=True)
+class PastRevision:
+    """What stays known of a revision once its making has ended. Its text and its file may be gone."""
+
+    revision: Revision
+    state: str
+    """A RevisionPhase, or the word of a newer version: how its making ended."""
+    ended_at: datetime | None = None
+    page_count: int = 0
+    chunk_count: int = 0
+    error: Failure | None = None
 
 
 @dataclass(frozen=True)
@@ -143,6 +172,8 @@ class Document:
     """Its copies, by collection. They may have been deleted since."""
     batch: str = ""
     """The caller's word under which it was copied last."""
+    history: tuple[PastRevision, ...] = ()
+    """Revisions whose making has ended, oldest first; the last MAX_PAST of them."""
     newer_fields: Mapping[str, Any] = field(default_factory=dict)
     """What a newer version wrote that this one does not know, as JSON; written back with every change."""
 

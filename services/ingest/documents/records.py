@@ -22,6 +22,7 @@ from services.ingest.documents.models import (
     IngestJob,
     Lane,
     Origin,
+    PastRevision,
     Report,
     Revision,
     Status,
@@ -99,6 +100,7 @@ def decode_document(data: bytes) -> Document:
             "error": _plain(Failure, value["error"]) if value["error"] else None,
             "report": _report(value["report"]),
             "tries": _tries(value.get("tries")),
+            "history": tuple(_past(each) for each in value.get("history", ())),
             "origin": _plain(Origin, value["origin"]) if value.get("origin") else None,
             "newer_fields": newer,
         }
@@ -119,7 +121,18 @@ def _content(value: dict[str, Any]) -> Content:
 def _revision(value: dict[str, Any] | None) -> Revision | None:
     if not value:
         return None
-    return Revision(value["revision_id"], value["number"], _content(value["content"]), _lane(value))
+    queued_at = _moment(value.get("queued_at"))
+    content = _content(value["content"])
+    return Revision(value["revision_id"], value["number"], content, _lane(value), value.get("by", ""), queued_at)
+
+
+def _past(value: dict[str, Any]) -> PastRevision:
+    known, _ = _split(PastRevision, value)
+    revision = _revision(known["revision"])
+    if revision is None:
+        raise ValueError("a revision of the history is empty")
+    error = _plain(Failure, known["error"]) if known.get("error") else None
+    return PastRevision(**{**known, "revision": revision, "ended_at": _moment(known.get("ended_at")), "error": error})
 
 
 def _lane(value: Mapping[str, Any]) -> Lane:

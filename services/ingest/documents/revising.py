@@ -28,12 +28,17 @@ class Reviser:
             await self._jobs.publish(life.job_of(document))
 
     async def reindex(
-        self, tenant_id: str, document_id: str, check: Check | None = None, lane: Lane = Lane.INTERACTIVE
+        self,
+        tenant_id: str,
+        document_id: str,
+        check: Check | None = None,
+        lane: Lane = Lane.INTERACTIVE,
+        by: str = "",
     ) -> Document:
         """Queues a fresh revision of the stored file; one that is still being made is fresh already. Raises DocumentNotFound, and
         what `check` raises for the document: where a caller asks, that they may."""
         return await self._renew(
-            tenant_id, document_id, unless=lambda document: document.pending is not None, check=check, lane=lane
+            tenant_id, document_id, unless=lambda document: document.pending is not None, check=check, lane=lane, by=by
         )
 
     async def supersede(self, job: IngestJob, above: int) -> Document:
@@ -67,6 +72,7 @@ class Reviser:
         above: int = 0,
         check: Check | None = None,
         lane: Lane,
+        by: str = "",
     ) -> Document:
         """Raises DocumentNotFound, WrittenByNewerVersion."""
         naming.check_document_id(document_id)
@@ -78,7 +84,10 @@ class Reviser:
             if check is not None:
                 await check(document)
             if document.status is Status.UNKNOWN or not unless(document):
-                document = life.revise(document, document.content, self._new_id(), self._now(), above=above, lane=lane)
+                by = by or (document.pending.by if document.pending else "")
+                document = life.revise(
+                    document, document.content, self._new_id(), self._now(), above=above, lane=lane, by=by
+                )
                 try:
                     await self._documents.update(document, stored.version)
                 except Aborted:

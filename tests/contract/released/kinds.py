@@ -36,8 +36,10 @@ from services.ingest.documents.models import (
     Failure,
     IngestJob,
     Origin,
+    PastRevision,
     Report,
     Revision,
+    RevisionPhase,
     Status,
     Tries,
 )
@@ -521,7 +523,7 @@ _DOCUMENT = Document(
     copy_of="doc-0",
     copies={"towers": "doc-2"},
     batch="vsfb_1",
-    pending=Revision("rev-2", 2, _CONTENT),
+    pending=Revision("rev-2", 2, _CONTENT, by="ann", queued_at=AT),
     active=Revision("rev-1", 1, _CONTENT),
     stage="embed",
     progress=0.5,
@@ -542,6 +544,10 @@ _DOCUMENT = Document(
     swept=True,
     tries=Tries(1, 1, "worker-1", _FAILURE, AT, AT),
     origin=Origin("ab" * 16, "reports/tower.pdf", "v2"),
+    history=(
+        PastRevision(Revision("rev-0", 0, _CONTENT), RevisionPhase.FAILED, AT, error=_FAILURE),
+        PastRevision(Revision("rev-1", 1, _CONTENT, by="ann", queued_at=AT), RevisionPhase.ACTIVE, AT, 2, 3),
+    ),
 )
 _SOURCE = SourceRecord(
     "acme",

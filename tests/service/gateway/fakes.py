@@ -54,6 +54,7 @@ class FakeIngest(ingest_pb2_grpc.IngestServiceServicer):
         self.others: set[str] = set()
         """Ids of documents that the caller may read and not remove."""
         self.files: dict[str, bytes] = {}
+        self.revisions: dict[str, list[ingest_pb2.DocumentRevision]] = {}
         self.sources: dict[str, ingest_pb2.Source] = {}
         self.source_requests: list[Any] = []
         self.headers: list[ingest_pb2.UploadHeader] = []
@@ -115,6 +116,10 @@ class FakeIngest(ingest_pb2_grpc.IngestServiceServicer):
         found = self._known(request.document_id)
         self.looked_up()
         return ingest_pb2.GetDocumentResponse(document=found)
+
+    async def ListDocumentRevisions(self, request: Any, context: Any) -> ingest_pb2.ListDocumentRevisionsResponse:
+        self._known(request.document_id)
+        return ingest_pb2.ListDocumentRevisionsResponse(revisions=self.revisions.get(request.document_id, []))
 
     async def ListDocuments(self, request: Any, context: Any) -> ingest_pb2.ListDocumentsResponse:
         self.named.append(request.collection_id)

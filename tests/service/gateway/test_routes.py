@@ -403,3 +403,28 @@ async def test_document_gets_an_access_list_and_loses_it(client: httpx.AsyncClie
     assert (await client.get(access)).json() == {"restricted": True, **listed}
     assert (await client.put(access, json={})).json() == {**everybody, "restricted": True}
     assert (await client.delete(access)).json() == everybody
+
+
+async def test_versions_of_a_document_are_listed_with_who_asked_for_them(
+    client: httpx.AsyncClient, world: World
+) -> None:
+    world.ingest.documents["d0000001"] = document()
+    world.ingest.revisions["d0000001"] = [
+        ingest_pb2.DocumentRevision(
+            revision_id="r2",
+            number=2,
+            state=ingest_pb2.REVISION_STATE_ACTIVE,
+            sha256="cd" * 32,
+            queued_by="anna",
+            queued_at=AT,
+            ended_at=AT,
+            chunk_count=3,
+        ),
+        ingest_pb2.DocumentRevision(revision_id="r1", number=1, state=ingest_pb2.REVISION_STATE_REPLACED),
+    ]
+    newest, oldest = (await client.get("/v1/documents/d0000001/revisions")).json()["revisions"]
+    assert (newest["id"], newest["state"], newest["queued_by"]) == ("r2", "active", "anna")
+    assert newest["queued_at"] == newest["ended_at"] == "2025-06-15T15:06:40.000Z"
+    assert (oldest["state"], oldest["queued_by"], oldest["queued_at"]) == ("replaced", None, None)
+    unknown = await client.get("/v1/documents/d0000009/revisions")
+    assert (unknown.status_code, unknown.json()["reason"]) == (404, "DOCUMENT_NOT_FOUND")

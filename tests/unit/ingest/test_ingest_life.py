@@ -58,7 +58,7 @@ CASES = [
         lambda it: life.revise(it, OLD, "r8", LATER, above=7, metadata={"team": "red"}),
         {
             "content": OLD,
-            "pending": Revision("r8", 8, OLD),
+            "pending": Revision("r8", 8, OLD, queued_at=LATER),
             "revision_count": 8,
             "metadata": {"team": "red"},
             "tries": Tries(),
@@ -131,7 +131,7 @@ def test_every_arrow_between_records_has_a_case_and_every_target_is_reached() ->
 def test_new_document_waits_for_its_first_revision() -> None:
     made = life.create("local", "aa" * 16, "default", "a.txt", NEW, {"team": "blue"}, "r1", NOW)
     assert {made.status} == LIFE[Move.CREATE].targets
-    assert (made.pending, made.active, made.revision_count) == (Revision("r1", 1, NEW), None, 1)
+    assert (made.pending, made.active, made.revision_count) == (Revision("r1", 1, NEW, queued_at=NOW), None, 1)
     assert life.job_of(made) == IngestJob("local", "aa" * 16, "r1")
 
 

@@ -13,6 +13,7 @@ import { AccessList } from "./AccessList";
 import { useCollections } from "./collections";
 import { putDocument, whileLeaving } from "./feed";
 import { mayRetry, statusWords } from "./states";
+import { Versions } from "./Versions";
 
 const PdfPage = lazy(() => import("../../passage/PdfPage"));
 const TEXTS = /^(text\/|application\/json)/;
@@ -63,6 +64,7 @@ export function DocumentDialog({ document, onClose }: { document: Document; onCl
       <Failure data-testid="document-error">{document.error?.message}</Failure>
       {document.error && !mayRetry(document) && <p className="hint">{t("documents.final")}</p>}
       <Report document={document} />
+      <Versions document={document} />
       {may.change && mayEdit(document.collection_id) && <AccessList documentId={document.id} />}
       <Preview document={document} />
       <Confirm

@@ -66,6 +66,42 @@ DOCUMENT_STATUS_KEPT: DocumentStatus.ValueType  # 7
 """Stored and not read: its file waits to be copied into collections."""
 Global___DocumentStatus: _TypeAlias = DocumentStatus  # noqa: Y015
 
+class _RevisionState:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _RevisionStateEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_RevisionState.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    REVISION_STATE_UNSPECIFIED: _RevisionState.ValueType  # 0
+    """One that only a newer version of the service knows: seen during a rolling upgrade."""
+    REVISION_STATE_PENDING: _RevisionState.ValueType  # 1
+    """It is being made, or waits for it."""
+    REVISION_STATE_ACTIVE: _RevisionState.ValueType  # 2
+    """It is what searches find."""
+    REVISION_STATE_REPLACED: _RevisionState.ValueType  # 3
+    """It was active until a newer one was."""
+    REVISION_STATE_FAILED: _RevisionState.ValueType  # 4
+    """It could not be made; error says why."""
+    REVISION_STATE_SUPERSEDED: _RevisionState.ValueType  # 5
+    """A newer one was asked for before it was made."""
+
+class RevisionState(_RevisionState, metaclass=_RevisionStateEnumTypeWrapper):
+    """What became of a revision."""
+
+REVISION_STATE_UNSPECIFIED: RevisionState.ValueType  # 0
+"""One that only a newer version of the service knows: seen during a rolling upgrade."""
+REVISION_STATE_PENDING: RevisionState.ValueType  # 1
+"""It is being made, or waits for it."""
+REVISION_STATE_ACTIVE: RevisionState.ValueType  # 2
+"""It is what searches find."""
+REVISION_STATE_REPLACED: RevisionState.ValueType  # 3
+"""It was active until a newer one was."""
+REVISION_STATE_FAILED: RevisionState.ValueType  # 4
+"""It could not be made; error says why."""
+REVISION_STATE_SUPERSEDED: RevisionState.ValueType  # 5
+"""A newer one was asked for before it was made."""
+Global___RevisionState: _TypeAlias = RevisionState  # noqa: Y015
+
 class _UploadLane:
     ValueType = _typing.NewType("ValueType", _builtins.int)
     V: _TypeAlias = ValueType  # noqa: Y015
@@ -381,6 +417,124 @@ class Document(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Document: _TypeAlias = Document  # noqa: Y015
+
+@_typing.final
+class DocumentRevision(_message.Message):
+    """One version of a document. What is not active has neither text nor file any more, only this."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REVISION_ID_FIELD_NUMBER: _builtins.int
+    NUMBER_FIELD_NUMBER: _builtins.int
+    STATE_FIELD_NUMBER: _builtins.int
+    MEDIA_TYPE_FIELD_NUMBER: _builtins.int
+    SIZE_BYTES_FIELD_NUMBER: _builtins.int
+    SHA256_FIELD_NUMBER: _builtins.int
+    QUEUED_BY_FIELD_NUMBER: _builtins.int
+    QUEUED_AT_FIELD_NUMBER: _builtins.int
+    ENDED_AT_FIELD_NUMBER: _builtins.int
+    PAGE_COUNT_FIELD_NUMBER: _builtins.int
+    CHUNK_COUNT_FIELD_NUMBER: _builtins.int
+    ERROR_FIELD_NUMBER: _builtins.int
+    revision_id: _builtins.str
+    """Unique within the tenant."""
+    number: _builtins.int
+    """Order of the document's revisions, from 1."""
+    state: Global___RevisionState.ValueType
+    """What became of it."""
+    media_type: _builtins.str
+    """Type of its file."""
+    size_bytes: _builtins.int
+    """Size of its file."""
+    sha256: _builtins.str
+    """Hex sha256 of its file: two revisions with the same one are two readings of one file."""
+    queued_by: _builtins.str
+    """Subject who asked for it. Empty: a source did, or the service itself, or it is not known any more."""
+    page_count: _builtins.int
+    """Its pages; 0 where its format has none."""
+    chunk_count: _builtins.int
+    """Its chunks; 0 unless it became active."""
+    @_builtins.property
+    def queued_at(self) -> _timestamp_pb2.Timestamp:
+        """When it was asked for; absent where it is not known any more."""
+
+    @_builtins.property
+    def ended_at(self) -> _timestamp_pb2.Timestamp:
+        """When it became active or was given up; absent while it is pending, and where it is not known any more."""
+
+    @_builtins.property
+    def error(self) -> Global___DocumentError:
+        """Why it could not be made."""
+
+    def __init__(
+        self,
+        *,
+        revision_id: _builtins.str = ...,
+        number: _builtins.int = ...,
+        state: Global___RevisionState.ValueType = ...,
+        media_type: _builtins.str = ...,
+        size_bytes: _builtins.int = ...,
+        sha256: _builtins.str = ...,
+        queued_by: _builtins.str = ...,
+        queued_at: _timestamp_pb2.Timestamp | None = ...,
+        ended_at: _timestamp_pb2.Timestamp | None = ...,
+        page_count: _builtins.int = ...,
+        chunk_count: _builtins.int = ...,
+        error: Global___DocumentError | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["ended_at", b"ended_at", "error", b"error", "queued_at", b"queued_at"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["chunk_count", b"chunk_count", "ended_at", b"ended_at", "error", b"error", "media_type", b"media_type", "number", b"number", "page_count", b"page_count", "queued_at", b"queued_at", "queued_by", b"queued_by", "revision_id", b"revision_id", "sha256", b"sha256", "size_bytes", b"size_bytes", "state", b"state"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DocumentRevision: _TypeAlias = DocumentRevision  # noqa: Y015
+
+@_typing.final
+class ListDocumentRevisionsRequest(_message.Message):
+    """Names a document."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DOCUMENT_ID_FIELD_NUMBER: _builtins.int
+    document_id: _builtins.str
+    """Document."""
+    def __init__(
+        self,
+        *,
+        document_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["document_id", b"document_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListDocumentRevisionsRequest: _TypeAlias = ListDocumentRevisionsRequest  # noqa: Y015
+
+@_typing.final
+class ListDocumentRevisionsResponse(_message.Message):
+    """Its revisions."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REVISIONS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def revisions(self) -> _containers.RepeatedCompositeFieldContainer[Global___DocumentRevision]:
+        """Newest first."""
+
+    def __init__(
+        self,
+        *,
+        revisions: _abc.Iterable[Global___DocumentRevision] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["revisions", b"revisions"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListDocumentRevisionsResponse: _TypeAlias = ListDocumentRevisionsResponse  # noqa: Y015
 
 @_typing.final
 class DocumentSource(_message.Message):

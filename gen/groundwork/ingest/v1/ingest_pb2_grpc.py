@@ -49,6 +49,11 @@ class IngestServiceStub:
                 request_serializer=groundwork_dot_ingest_dot_v1_dot_ingest__pb2.GetDocumentRequest.SerializeToString,
                 response_deserializer=groundwork_dot_ingest_dot_v1_dot_ingest__pb2.GetDocumentResponse.FromString,
                 _registered_method=True)
+        self.ListDocumentRevisions = channel.unary_unary(
+                '/groundwork.ingest.v1.IngestService/ListDocumentRevisions',
+                request_serializer=groundwork_dot_ingest_dot_v1_dot_ingest__pb2.ListDocumentRevisionsRequest.SerializeToString,
+                response_deserializer=groundwork_dot_ingest_dot_v1_dot_ingest__pb2.ListDocumentRevisionsResponse.FromString,
+                _registered_method=True)
         self.ListDocuments = channel.unary_unary(
                 '/groundwork.ingest.v1.IngestService/ListDocuments',
                 request_serializer=groundwork_dot_ingest_dot_v1_dot_ingest__pb2.ListDocumentsRequest.SerializeToString,
@@ -199,6 +204,13 @@ class IngestServiceServicer:
 
     def GetDocument(self, request, context):
         """One document with its status and report.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListDocumentRevisions(self, request, context):
+        """Revisions of a document, newest first: the one being made, the active one, and those before them, 20 of which stay known.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -402,6 +414,11 @@ def add_IngestServiceServicer_to_server(servicer, server):
                     request_deserializer=groundwork_dot_ingest_dot_v1_dot_ingest__pb2.GetDocumentRequest.FromString,
                     response_serializer=groundwork_dot_ingest_dot_v1_dot_ingest__pb2.GetDocumentResponse.SerializeToString,
             ),
+            'ListDocumentRevisions': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListDocumentRevisions,
+                    request_deserializer=groundwork_dot_ingest_dot_v1_dot_ingest__pb2.ListDocumentRevisionsRequest.FromString,
+                    response_serializer=groundwork_dot_ingest_dot_v1_dot_ingest__pb2.ListDocumentRevisionsResponse.SerializeToString,
+            ),
             'ListDocuments': grpc.unary_unary_rpc_method_handler(
                     servicer.ListDocuments,
                     request_deserializer=groundwork_dot_ingest_dot_v1_dot_ingest__pb2.ListDocumentsRequest.FromString,
@@ -592,6 +609,33 @@ class IngestService:
             '/groundwork.ingest.v1.IngestService/GetDocument',
             groundwork_dot_ingest_dot_v1_dot_ingest__pb2.GetDocumentRequest.SerializeToString,
             groundwork_dot_ingest_dot_v1_dot_ingest__pb2.GetDocumentResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListDocumentRevisions(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/groundwork.ingest.v1.IngestService/ListDocumentRevisions',
+            groundwork_dot_ingest_dot_v1_dot_ingest__pb2.ListDocumentRevisionsRequest.SerializeToString,
+            groundwork_dot_ingest_dot_v1_dot_ingest__pb2.ListDocumentRevisionsResponse.FromString,
             options,
             channel_credentials,
             insecure,

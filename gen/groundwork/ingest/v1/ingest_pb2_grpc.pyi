@@ -27,6 +27,8 @@ class IngestServiceStub:
     """
     GetDocument: _aio.UnaryUnaryMultiCallable[_ingest_pb2.GetDocumentRequest, _ingest_pb2.GetDocumentResponse]
     """One document with its status and report."""
+    ListDocumentRevisions: _aio.UnaryUnaryMultiCallable[_ingest_pb2.ListDocumentRevisionsRequest, _ingest_pb2.ListDocumentRevisionsResponse]
+    """Revisions of a document, newest first: the one being made, the active one, and those before them, 20 of which stay known."""
     ListDocuments: _aio.UnaryUnaryMultiCallable[_ingest_pb2.ListDocumentsRequest, _ingest_pb2.ListDocumentsResponse]
     """Documents of a collection, newest first."""
     DeleteDocument: _aio.UnaryUnaryMultiCallable[_ingest_pb2.DeleteDocumentRequest, _ingest_pb2.DeleteDocumentResponse]
@@ -111,6 +113,14 @@ class IngestServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _aio.ServicerContext[_ingest_pb2.GetDocumentRequest, _abc.Awaitable[_ingest_pb2.GetDocumentResponse]],
     ) -> _abc.Awaitable[_ingest_pb2.GetDocumentResponse]:
         """One document with its status and report."""
+
+    @_abc_1.abstractmethod
+    def ListDocumentRevisions(
+        self,
+        request: _ingest_pb2.ListDocumentRevisionsRequest,
+        context: _aio.ServicerContext[_ingest_pb2.ListDocumentRevisionsRequest, _abc.Awaitable[_ingest_pb2.ListDocumentRevisionsResponse]],
+    ) -> _abc.Awaitable[_ingest_pb2.ListDocumentRevisionsResponse]:
+        """Revisions of a document, newest first: the one being made, the active one, and those before them, 20 of which stay known."""
 
     @_abc_1.abstractmethod
     def ListDocuments(

@@ -19,6 +19,8 @@ from services.gateway.schemas.documents.documents import (
     Document,
     DocumentAccess,
     DocumentList,
+    DocumentRevision,
+    DocumentRevisions,
     ListedStatus,
     NewDocumentAccess,
     UploadedDocument,
@@ -85,6 +87,15 @@ async def get_document(document_id: DocumentPath, services: Services) -> Documen
     request = pb.GetDocumentRequest(document_id=document_id)
     answer = await services.ingest.GetDocument(request, timeout=services.settings.rpc_timeout_s)
     return document_body(answer.document)
+
+
+@router.get("/documents/{document_id}/revisions", dependencies=[NEEDS_QUERY], responses=problems(404))
+async def list_revisions(document_id: DocumentPath, services: Services) -> DocumentRevisions:
+    """Revisions of a document: the one being made, the active one, and those before, with when and by whom they were asked for. The
+    text and the file of those before are gone."""
+    request = pb.ListDocumentRevisionsRequest(document_id=document_id)
+    answer = await services.ingest.ListDocumentRevisions(request, timeout=services.settings.rpc_timeout_s)
+    return DocumentRevisions(revisions=[DocumentRevision.model_validate(encode(each)) for each in answer.revisions])
 
 
 @router.delete("/documents/{document_id}", status_code=204, dependencies=[NEEDS_INGEST], responses=problems(404))

@@ -113,6 +113,66 @@ class Document(BaseModel):
         return IngestReport() if value is None else value
 
 
+class DocumentRevision(BaseModel):
+    """One version of a document. What is not active has neither text nor file any more, only this."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "example": {
+                "id": "1a2b3c4d5e6f",
+                "number": 2,
+                "state": "active",
+                "media_type": "application/pdf",
+                "size_bytes": 182044,
+                "sha256": "b94d27b9934d3e08a52e52d7da7dabfac484efe37a5380ee9088f7ace2efcde9",
+                "queued_by": "anna",
+                "queued_at": "2026-01-31T12:00:00.000Z",
+                "ended_at": "2026-01-31T12:00:02.500Z",
+                "page_count": 12,
+                "chunk_count": 40,
+                "error": None,
+            }
+        }
+    )
+
+    id: str = Field(validation_alias=AliasChoices("id", "revision_id"), description="Unique within the tenant.")
+    number: int = Field(description="Order of the document's revisions, from 1.")
+    state: str | None = Field(
+        description="`active`: searches find it. `pending`: it is being made. `replaced`: it was active before. `failed`: it could "
+        "not be made. `superseded`: a newer one was asked for first. Null: only a newer version of the service knows this state."
+    )
+    media_type: str = Field(default="", description="Type of its file.")
+    size_bytes: int = Field(default=0, description="Size of its file.")
+    sha256: str = Field(
+        default="", description="Hex sha256 of its file. The same as of another one: that file was read again."
+    )
+    queued_by: str | None = Field(
+        default=None,
+        description="Subject who asked for it. Null: a source did, or Groundwork itself, or it is not known any more.",
+    )
+    queued_at: Moment | None = Field(
+        default=None, description="When it was asked for; null where it is not known any more."
+    )
+    ended_at: Moment | None = Field(
+        default=None,
+        description="When it became active or was given up; null while it is pending, or where it is not known.",
+    )
+    page_count: int = Field(default=0, description="Its pages; 0 where its format has none.")
+    chunk_count: int = Field(default=0, description="Its chunks; 0 unless it became active.")
+    error: DocumentError | None = Field(default=None, description="Why it could not be made.")
+
+    @field_validator("queued_by", mode="before")
+    @classmethod
+    def _nobody(cls, value: Any) -> Any:
+        return value or None
+
+
+class DocumentRevisions(BaseModel):
+    """The revisions of a document."""
+
+    revisions: list[DocumentRevision] = Field(description="Newest first; of those that have ended, the last 20.")
+
+
 class DocumentAccess(BaseModel):
     """Who may read a document of those who may read its collection."""
 

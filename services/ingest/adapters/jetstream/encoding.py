@@ -10,7 +10,16 @@ from kit.stores.collections import Member, MemberKind, Role, Visibility, role_of
 from kit.stores.document_access import DocumentAccess
 from services.ingest.documents.access import access_list
 from services.ingest.documents.listing import DocumentCounts
-from services.ingest.documents.models import Collection, DeadLetter, Document, Lane, Report, Status
+from services.ingest.documents.models import (
+    Collection,
+    DeadLetter,
+    Document,
+    Lane,
+    PastRevision,
+    Report,
+    RevisionPhase,
+    Status,
+)
 from services.ingest.work.models import JobCounts, RequeueOutcome
 
 _STATUS = {
@@ -21,6 +30,13 @@ _STATUS = {
     Status.DELETED: ingest_pb2.DOCUMENT_STATUS_DELETED,
     Status.UNKNOWN: ingest_pb2.DOCUMENT_STATUS_UNKNOWN,
     Status.KEPT: ingest_pb2.DOCUMENT_STATUS_KEPT,
+}
+_REVISION_STATE: dict[str, ingest_pb2.RevisionState.ValueType] = {
+    RevisionPhase.PENDING: ingest_pb2.REVISION_STATE_PENDING,
+    RevisionPhase.ACTIVE: ingest_pb2.REVISION_STATE_ACTIVE,
+    RevisionPhase.REPLACED: ingest_pb2.REVISION_STATE_REPLACED,
+    RevisionPhase.FAILED: ingest_pb2.REVISION_STATE_FAILED,
+    RevisionPhase.SUPERSEDED: ingest_pb2.REVISION_STATE_SUPERSEDED,
 }
 OUTCOME = {
     RequeueOutcome.REQUEUED: ingest_pb2.REQUEUE_OUTCOME_REQUEUED,
@@ -78,6 +94,25 @@ def document_message(document: Document) -> ingest_pb2.Document:
         copy_of=document.copy_of,
         copies=document.copies,
         batch=document.batch,
+    )
+
+
+def revision_message(past: PastRevision) -> ingest_pb2.DocumentRevision:
+    """A revision as its tenant sees it; in a state that is unknown here, that is unspecified."""
+    revision = past.revision
+    return ingest_pb2.DocumentRevision(
+        revision_id=revision.revision_id,
+        number=revision.number,
+        state=_REVISION_STATE.get(past.state, ingest_pb2.REVISION_STATE_UNSPECIFIED),
+        media_type=revision.content.media_type,
+        size_bytes=revision.content.size_bytes,
+        sha256=revision.content.sha256,
+        queued_by=revision.by,
+        queued_at=_timestamp(revision.queued_at) if revision.queued_at else None,
+        ended_at=_timestamp(past.ended_at) if past.ended_at else None,
+        page_count=past.page_count,
+        chunk_count=past.chunk_count,
+        error=ingest_pb2.DocumentError(reason=past.error.reason, message=past.error.message) if past.error else None,
     )
 
 

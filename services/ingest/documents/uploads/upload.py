@@ -303,6 +303,7 @@ class Uploads:
             lane=lane,
             not_scanned=upload.not_scanned,
             origin=origin,
+            by=_subject(upload),
         )
         await self._documents.update(revised, stored.version)
         unused = files_of(old) - files_of(revised)
@@ -376,6 +377,7 @@ class Uploads:
             origin=upload.origin,
             copy_of=upload.copy_of,
             batch=upload.batch,
+            by=_subject(upload),
         )
 
     async def _check_collection_survived(self, document: Document) -> None:
@@ -388,6 +390,10 @@ class Uploads:
             f"collection {document.collection_id} was deleted while {document.name} was uploaded, and the file with it; "
             "upload it to another collection, or make this one again"
         )
+
+
+def _subject(upload: Upload) -> str:
+    return upload.by.subject if upload.by is not None else ""
 
 
 def _checked(upload: Upload) -> Upload:
