@@ -8,7 +8,7 @@ export interface KindField {
   example?: string;
 }
 
-export type KindName = "s3" | "web" | "feed" | "github" | "folder";
+export type KindName = "s3" | "web" | "feed" | "github" | "imap" | "folder";
 export type FieldName =
   | "bucket"
   | "endpoint"
@@ -24,6 +24,13 @@ export type FieldName =
   | "repository"
   | "branch"
   | "token"
+  | "server"
+  | "user"
+  | "password"
+  | "folders"
+  | "since"
+  | "security"
+  | "port"
   | "folder";
 
 const only: KindField = { name: "only", example: "*.md,*.pdf" };
@@ -50,6 +57,15 @@ export const KINDS: Record<KindName, KindField[]> = {
     only,
     { name: "access_key", isSecret: true },
     { name: "secret_key", isSecret: true },
+  ],
+  imap: [
+    { name: "server", isRequired: true, example: "imap.example.com" },
+    { name: "user", isRequired: true, example: "anna@example.com" },
+    { name: "password", isRequired: true, isSecret: true },
+    { name: "folders", example: "INBOX,Projects/*" },
+    { name: "since", example: "2024-01-31" },
+    { name: "security", example: "tls, starttls" },
+    { name: "port", example: "993" },
   ],
   feed: [{ name: "url", isRequired: true, example: "https://…" }],
   folder: [{ name: "folder", isRequired: true }, { name: "path", example: "2024" }, only],

@@ -1,0 +1,294 @@
+"""Folders of a mailbox, read by IMAP (RFC 9051 and RFC 3501). A message never changes: its folder's UIDVALIDITY and its UID name it
+for ever. What is new and what is gone is told by comparing UIDs with those of the last listing."""
+
+import contextlib
+import json
+import re
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+
+from kit.network.egress import place_of
+from services.ingest.adapters.sources._imap_connection import (
+    ConnectionLost,
+    ImapConnection,
+    ImapRefused,
+    MailClient,
+    MailServer,
+)
+from services.ingest.adapters.sources._mail_names import described
+from services.ingest.errors import BadSource, FileNotTaken, SourceAway, SourceTooLarge
+from services.ingest.sources.models import FailingFile, SourceFile, SourceListing
+from services.ingest.sources.ports import Opening, SourceField, SourceKind, SourceReader
+
+_TLS_PORT, _PLAIN_PORT = 993, 143
+_PIECE_BYTES = 1024 * 1024
+_TOGETHER = 200
+"""Messages whose envelopes are asked for at once."""
+_ENVELOPE = ("ENVELOPE", "INTERNALDATE", "RFC822.SIZE")
+_CURSOR_CHARS_MOST = 256 * 1024
+"""A longer one is not kept, and every listing is complete."""
+_NOT_TO_OPEN = {b"\\noselect", b"\\nonexistent"}
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where a message is."""
+
+    folder: str
+    uid_validity: int
+    uid: int
+
+    @property
+    def key(self) -> str:
+        return f"{self.folder}/{self.uid_validity}-{self.uid}"
+
+    @classmethod
+    def of(cls, key: str) -> "_Place":
+        folder, _, mark = key.rpartition("/")
+        uid_validity, _, uid = mark.partition("-")
+        return cls(folder, int(uid_validity), int(uid))
+
+
+@dataclass(frozen=True)
+class _Folder:
+    """What a folder had when it was looked into."""
+
+    uid_validity: int
+    uids: frozenset[int]
+
+    def without(self, other: "_Folder | None") -> frozenset[int]:
+        """UIDs that the other does not have. Another UIDVALIDITY gives other meanings to all."""
+        return self.uids - other.uids if other and other.uid_validity == self.uid_validity else self.uids
+
+    def places(self, name: str, uids: Iterable[int]) -> list[_Place]:
+        return [_Place(name, self.uid_validity, uid) for uid in sorted(uids)]
+
+
+class MailReader:
+    """The messages of some folders. Nothing is changed in them, not even whether a message was seen."""
+
+    def __init__(self, connection: ImapConnection, opening: Opening) -> None:
+        self._connection = connection
+        self._wanted = [each.strip() for each in opening.settings.get("folders", "INBOX").split(",") if each.strip()]
+        self._since = _day(opening.settings.get("since", ""))
+        self._max_files = opening.surroundings.max_files
+
+    async def look(self) -> None:
+        """Raises SourceAway where the mailbox cannot be opened or a folder is not there."""
+        await self._folders()
+
+    async def list_changes(self, cursor: str) -> SourceListing:
+        before, now, problems = _read_cursor(cursor), dict[str, _Folder](), list[FailingFile]()
+        for name in await self._folders():
+            try:
+                now[name] = await self._look_into(name)
+            except ImapRefused as error:
+                what = f"the folder cannot be opened ({error}); give the user the right to read it"
+                problems.append(FailingFile(name, "FOLDER_UNREADABLE", what))
+        count = sum(len(folder.uids) for folder in now.values())
+        if count > self._max_files:
+            raise SourceTooLarge(
+                f"the folders have more than {self._max_files} messages; give a day from which on (since), name fewer "
+                "folders, or have the operator raise GROUNDWORK_SOURCE_MAX_FILES"
+            )
+        if not count:
+            before = {}  # whoever sees no message at all asks a person before all documents go
+        for problem in problems:
+            if problem.key in before:
+                now[problem.key] = before[problem.key]
+        files = []
+        for name, folder in now.items():
+            files += await self._described(folder.places(name, folder.without(before.get(name))), problems)
+        gone = [
+            place.key for name, folder in before.items() for place in folder.places(name, folder.without(now.get(name)))
+        ]
+        return SourceListing(
+            files, is_complete=not before, gone=gone, problems=problems, cursor=_written_cursor(now) if count else ""
+        )
+
+    async def fetch(self, file: SourceFile) -> AsyncIterator[bytes]:
+        place, offset = _Place.of(file.key), 0
+        while piece := await self._piece(place, offset):
+            yield piece
+            offset += len(piece)
+            if len(piece) != _PIECE_BYTES:  # less: the end; more: all of it, from a server that knows no parts
+                return
+        if not offset:
+            raise FileNotTaken("FILE_UNREADABLE", "the server gives out nothing of it; see whether it can be opened")
+
+    async def _piece(self, place: _Place, offset: int) -> bytes:
+        """Raises FileNotTaken."""
+
+        def ask(client: MailClient) -> bytes | None:
+            if client.open_folder(place.folder) != place.uid_validity:
+                return None
+            found = client.fetch([place.uid], [f"BODY.PEEK[]<{offset}.{_PIECE_BYTES}>"]).get(place.uid, {})
+            parts = [value for name, value in found.items() if name.startswith(b"BODY[]")]
+            return bytes(parts[0] or b"") if parts else None
+
+        try:
+            piece = await self._connection.call(ask)
+        except ImapRefused as error:
+            raise FileNotTaken(
+                "FILE_UNREADABLE", f"the server does not give it out ({error}); see whether it can be opened"
+            ) from error
+        except ConnectionLost as error:  # whether it is this message shows when the next one is asked for
+            raise FileNotTaken("FILE_CUT_OFF", f"it could not be read ({error.message})") from error
+        if piece is None:
+            raise FileNotTaken("NO_FILE", "it is not there any more")
+        return piece
+
+    async def _folders(self) -> list[str]:
+        """Names of those that are wanted. Raises SourceAway."""
+        try:
+            listed = await self._connection.call(lambda client: client.list_folders())
+        except ImapRefused as error:
+            raise SourceAway(f"the server does not list the folders of this user ({error})") from error
+        there = [_text(name) for flags, _, name in listed if not _NOT_TO_OPEN & {flag.lower() for flag in flags}]
+        found: dict[str, None] = {}
+        for wanted in self._wanted:
+            pattern = re.compile(".*".join(map(re.escape, wanted.split("*"))))
+            matching = [name for name in there if pattern.fullmatch(name) or name.upper() == wanted.upper() == "INBOX"]
+            if not matching:
+                names = ", ".join(sorted(there)[:20]) or "none"
+                raise SourceAway(f"there is no folder {wanted[:80]!r}; there are: {names}")
+            found |= dict.fromkeys(sorted(matching))
+        return list(found)
+
+    async def _look_into(self, name: str) -> _Folder:
+        """Raises ImapRefused, SourceTooLarge."""
+        criteria: list[Any] = ["UNDELETED", *(("SINCE", self._since) if self._since else ())]
+
+        def ask(client: MailClient) -> _Folder:
+            uid_validity = client.open_folder(name, anew=True)
+            return _Folder(uid_validity, frozenset(client.search(criteria)))
+
+        return await self._connection.call(ask)
+
+    async def _described(self, places: Sequence[_Place], problems: list[FailingFile]) -> list[SourceFile]:
+        """Messages of one folder, with what their envelopes say. One that is gone meanwhile is left out."""
+        files = []
+        for start in range(0, len(places), _TOGETHER):
+            some = places[start : start + _TOGETHER]
+            try:
+                found = await self._envelopes(some)
+            except ImapRefused:
+                found = {}
+            for place in some:
+                try:
+                    said = found.get(place.uid) or (await self._envelopes([place])).get(place.uid)
+                except ImapRefused as error:
+                    what = f"the server does not give it out ({error}); see whether it can be opened"
+                    problems.append(FailingFile(place.key, "FILE_UNREADABLE", what))
+                    continue
+                if said is not None:
+                    files.append(described(place.key, place.folder, said))
+        return files
+
+    async def _envelopes(self, places: Sequence[_Place]) -> Mapping[int, Mapping[bytes, Any]]:
+        """By UID. Raises ImapRefused."""
+
+        def ask(client: MailClient) -> Mapping[int, Mapping[bytes, Any]]:
+            if client.open_folder(places[0].folder) != places[0].uid_validity:
+                return {}
+            found: Mapping[int, Mapping[bytes, Any]] = client.fetch([place.uid for place in places], _ENVELOPE)
+            return {uid: said for uid, said in found.items() if b"ENVELOPE" in said}
+
+        return await self._connection.call(ask)
+
+
+def _read_cursor(cursor: str) -> dict[str, _Folder]:
+    said: dict[str, tuple[int, str]] = json.loads(cursor) if cursor else {}
+    return {name: _Folder(uid_validity, frozenset(_uids(ranges))) for name, (uid_validity, ranges) in said.items()}
+
+
+def _written_cursor(folders: Mapping[str, _Folder]) -> str:
+    said = {name: (folder.uid_validity, _ranges(folder.uids)) for name, folder in folders.items()}
+    cursor = json.dumps(said, ensure_ascii=False)
+    return cursor if len(cursor) <= _CURSOR_CHARS_MOST else ""
+
+
+def _ranges(uids: Iterable[int]) -> str:
+    """As IMAP writes them: 1:3,7."""
+    found: list[list[int]] = []
+    for uid in sorted(uids):
+        if found and found[-1][1] == uid - 1:
+            found[-1][1] = uid
+        else:
+            found.append([uid, uid])
+    return ",".join(str(first) if first == last else f"{first}:{last}" for first, last in found)
+
+
+def _uids(ranges: str) -> Iterable[int]:
+    for each in ranges.split(",") if ranges else ():
+        first, _, last = each.partition(":")
+        yield from range(int(first), int(last or first) + 1)
+
+
+def _text(name: str | bytes) -> str:
+    return name.decode("utf-8", "replace") if isinstance(name, bytes) else name
+
+
+def _day(said: str) -> date | None:
+    """Raises BadSource."""
+    try:
+        return date.fromisoformat(said) if said else None
+    except ValueError as error:
+        raise BadSource(f"since is a day, as 2024-01-31, not {said[:40]!r}") from error
+
+
+def _server(opening: Opening) -> MailServer:
+    """Raises BadSource, UrlRefused."""
+    settings, password = opening.settings, opening.secrets.get("password", "")
+    security = settings.get("security", "tls")
+    if security not in ("tls", "starttls"):
+        raise BadSource(f"security is tls or starttls, not {security[:40]!r}; passwords are sent over no open line")
+    said = settings.get("port") or str(_TLS_PORT if security == "tls" else _PLAIN_PORT)
+    port = int(said) if said.isascii() and said.isdigit() and len(said) < 6 else 0
+    if not 0 < port < 65_536:
+        raise BadSource(f"port is a number from 1 to 65535, not {said[:40]!r}")
+    server, user = settings["server"], settings["user"]
+    place = None
+    with contextlib.suppress(ValueError):
+        place = place_of(f"https://{server}:{port}")
+    if place is None or place.host != server.lower().rstrip("."):
+        raise BadSource("server is the name of a host without anything else, as imap.example.com")
+    if not user.isprintable() or not password.isprintable():
+        raise BadSource("user and password must not have line breaks or other invisible characters; copy them again")
+    return MailServer(place.host, port, security == "starttls", user, password)
+
+
+@asynccontextmanager
+async def _open(opening: Opening) -> AsyncIterator[SourceReader]:
+    connection = ImapConnection(opening.surroundings.guard, _server(opening))
+    try:
+        reader = MailReader(connection, opening)
+        await reader.look()
+        yield reader
+    finally:
+        await connection.close()
+
+
+KIND = SourceKind(
+    name="imap",
+    says="The messages of folders of a mailbox.",
+    fields=(
+        SourceField("server", "name of the IMAP server, as imap.example.com", is_required=True),
+        SourceField("user", "that opens the mailbox, mostly its address", is_required=True),
+        SourceField(
+            "folders",
+            "INBOX by default; names with commas between them, with * for any characters, as INBOX,Projects/*",
+        ),
+        SourceField("since", "only messages that arrived on this day or later, as 2024-01-31"),
+        SourceField("security", "tls by default, or starttls"),
+        SourceField("port", f"{_TLS_PORT} by default, {_PLAIN_PORT} with starttls"),
+        SourceField(
+            "password", "of the user, or one that the provider makes for programs", is_secret=True, is_required=True
+        ),
+    ),
+    open=_open,
+    default_name=lambda settings: settings["user"],
+)
