@@ -1,6 +1,6 @@
 """Stores that several services open through an adapter in kit. Each is part of the `state.py` of the service that owns it."""
 
-from kit.state import DAY_S, Bucket, Queue, Watch
+from kit.state import DAY_S, Bucket, Queue, Stream, Watch
 
 API_KEYS = Bucket(
     "API_KEYS",
@@ -48,6 +48,23 @@ MODEL_SETTINGS = Bucket(
     holds="which model was set for an operation",
     written_by=("orchestrator",),
     if_lost="operations use the models of the settings",
+)
+LIMIT_RULES = Bucket(
+    "LIMIT_RULES",
+    holds="how much each tenant, group, user and API key may use",
+    written_by=("orchestrator",),
+    watch=Watch.VALUES,
+    if_lost="nothing limits what is used",
+    advice="Set the limits again (groundwork limits)",
+)
+LIMIT_COUNTS = Stream(
+    "LIMIT_COUNTS",
+    "limits",
+    holds="how much of each limit is used",
+    written_by=("orchestrator",),
+    kept_for_s=32 * DAY_S,  # a month may be counted
+    if_lost="counting begins anew in this hour, day and month",
+    not_ours="the server adds them up",
 )
 FORGET = Queue(
     "FORGET",

@@ -110,7 +110,7 @@ class ApiKey:
     def principal(self) -> Principal:
         """Whom the key speaks for."""
         scopes, groups = frozenset(self.scopes), frozenset(self.groups)
-        return Principal(self.tenant_id, self.subject, scopes, guard=self.guard, groups=groups)
+        return Principal(self.tenant_id, self.subject, scopes, guard=self.guard, groups=groups, key_id=self.key_id)
 
     def status(self, now: datetime) -> str:
         """`active`, `revoked` or `expired`."""

@@ -59,6 +59,8 @@ class Principal:
     """Least of what becomes of unsafe questions, by the caller's API key: `flag`, `block`, or empty. The gateway alone knows it."""
     groups: frozenset[str] = frozenset()
     """Names of the groups that the subject is in, by the issuer that vouched for the subject."""
+    key_id: str = ""
+    """Id of the API key that the caller came in by, under which their use is counted; empty where there is none."""
 
     def __post_init__(self) -> None:
         for name, value, alphabet in (("tenant", self.tenant_id, _TENANT), ("subject", self.subject, _SUBJECT)):

@@ -173,13 +173,16 @@ def _encode(key: SigningKey, principal: Principal, claims: dict[str, Any]) -> st
     who: dict[str, Any] = {"tenant": principal.tenant_id, "sub": principal.subject, "scopes": sorted(principal.scopes)}
     if principal.groups:
         who["groups"] = sorted(principal.groups)
+    if principal.key_id:
+        who["key"] = principal.key_id
     return jwt.encode(who | claims, key.key, algorithm=_ALGORITHM, headers={"kid": key.kid})
 
 
 def _principal(claims: dict[str, Any], received: ReceivedToken | None) -> Principal:
     try:
         groups = frozenset(claims.get("groups", ()))
-        return Principal(claims["tenant"], claims["sub"], frozenset(claims["scopes"]), received, groups=groups)
+        scopes, key_id = frozenset(claims["scopes"]), str(claims.get("key", ""))
+        return Principal(claims["tenant"], claims["sub"], scopes, received, groups=groups, key_id=key_id)
     except (KeyError, TypeError) as error:
         raise _bad_token(f"a claim is missing or of another type: {error}") from error
 

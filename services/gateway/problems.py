@@ -86,7 +86,8 @@ _SECONDS = {"hour": 3_600, "day": 86_400, "month": 2_678_400}
 def _limit_headers(error: GroundworkError) -> dict[str, str]:
     """The limit that refuses, as the IETF's draft of RateLimit fields has it."""
     told = error.metadata
-    name = f"{told.get('whose')}-{told.get('limit')}-{told.get('per')}".replace("_", "-")
+    scope = told.get("whose", "").partition(":")[0]  # a group's name may have letters that a header may not
+    name = f"{scope}-{told.get('limit')}-{told.get('per')}".replace("_", "-")
     policy = f'"{name}";q={math.floor(float(told.get("amount", 0)))};w={_SECONDS.get(told.get("per", ""), 0)}'
     return {"RateLimit-Policy": policy, "RateLimit": f'"{name}";r=0;t={told.get("free_in_s", "0")}'}
 

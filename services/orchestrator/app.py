@@ -18,6 +18,7 @@ from kit.errors import GroundworkError
 from kit.jetstream import Nats
 from kit.language.detection import FastTextLanguages
 from kit.language.question_language import QuestionLanguages
+from kit.limits.store import JetStreamCounters, LimitRules
 from kit.llm.models import Models, open_models
 from kit.llm.opening import endpoint_opener
 from kit.llm.prices import PriceTable
@@ -31,7 +32,6 @@ from kit.stores.message_store import lasting, open_message_store
 from services.orchestrator.adapters.jetstream.agent_switches import AgentSwitches
 from services.orchestrator.adapters.jetstream.brought_models import SealedModelStore
 from services.orchestrator.adapters.jetstream.event_log import JetStreamEventLog
-from services.orchestrator.adapters.jetstream.limits import JetStreamCounters, LimitRules
 from services.orchestrator.adapters.jetstream.markers import KeyValueMarkers
 from services.orchestrator.adapters.jetstream.run_store import KeyValueRunStore
 from services.orchestrator.adapters.jetstream.sources import KeyValueRunSources

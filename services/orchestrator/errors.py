@@ -112,12 +112,6 @@ class TooManyRuns(ResourceExhausted):
     is_of_one_replica = True
 
 
-class LimitReached(ResourceExhausted):
-    """The caller, their tenant or all together have used what they may in this hour, day or month."""
-
-    reason = "LIMIT_REACHED"
-
-
 class RunSignal(BaseException):
     """Ends this worker's part in a run. It is no failure of a step, so it is no Exception: what stands in for a failed step catches
     Exception or less, and must neither answer instead nor write a word more."""

@@ -14,6 +14,7 @@ from pydantic import SecretStr
 from kit.access.principal import ADMIN, OPERATOR, current_principal
 from kit.errors import GroundworkError
 from kit.jetstream import Job
+from kit.limits.store import LimitRules
 from kit.llm.brought import BroughtModel
 from kit.llm.provider_watch import ProviderWatch
 from kit.llm.providers import Choice
@@ -32,7 +33,6 @@ from services.orchestrator.adapters.codec import (
     read,
 )
 from services.orchestrator.adapters.jetstream.agent_switches import AgentSwitches
-from services.orchestrator.adapters.jetstream.limits import LimitRules
 from services.orchestrator.adapters.services.facts import decode_turn
 from services.orchestrator.adapters.services.tools import GrpcTools
 from services.orchestrator.agent import Agent

@@ -288,6 +288,8 @@ class Reserved:
     """Name of the hour, day or month."""
     amount: int
     """Units: of dollars millionths."""
+    member: str = ""
+    """Of whom within the tenant: the user or group, or the id of the API key."""
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """What the orchestrator keeps in the message store."""
 
-from kit.shared_state import FORGET, MODEL_SETTINGS
+from kit.shared_state import FORGET, LIMIT_COUNTS, LIMIT_RULES, MODEL_SETTINGS
 from kit.state import DAY_S, BellSubject, Bucket, Queue, Stream, Watch
 
 _WRITERS = ("orchestrator",)
@@ -52,23 +52,6 @@ AGENT_SWITCHES = Bucket(
     holds="agents that an operator has switched off",
     written_by=_WRITERS,
     if_lost="agents that were switched off are on again",
-)
-LIMIT_RULES = Bucket(
-    "LIMIT_RULES",
-    holds="how much each tenant and user may use",
-    written_by=_WRITERS,
-    watch=Watch.VALUES,
-    if_lost="nothing limits what is used",
-    advice="Set the limits again (groundwork limits)",
-)
-LIMIT_COUNTS = Stream(
-    "LIMIT_COUNTS",
-    "limits",
-    holds="how much of each limit is used",
-    written_by=_WRITERS,
-    kept_for_s=32 * DAY_S,  # a month may be counted
-    if_lost="counting begins anew in this hour, day and month",
-    not_ours="the server adds them up",
 )
 KEYS = Bucket(
     "RUN_KEYS",

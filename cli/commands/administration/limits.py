@@ -12,12 +12,20 @@ from cli.display.output import Output
 from cli.errors import UsageError
 from cli.running import WHERE, run
 
-limits = typer.Typer(help="How many questions, tokens and dollars may be used; set rules.", epilog=WHERE)
+limits = typer.Typer(
+    help="How many questions, tokens, dollars, calls of tools and seconds may be used; set rules.", epilog=WHERE
+)
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
 Whose = Annotated[
-    str, typer.Argument(help="all, tenant:NAME, tenant:* (each without a rule), subject:NAME or subject:* (likewise).")
+    str,
+    typer.Argument(
+        help="all, tenant:NAME, tenant:* (each without a rule), group:NAME, subject:NAME, subject:* (likewise), key:ID or key:* "
+        "(likewise)."
+    ),
 ]
-_LIMIT = re.compile(r"(runs|research_runs|tokens|dollars)=([0-9]+(?:\.[0-9]+)?)/(hour|day|month)")
+_THINGS = ("runs", "research_runs", "tokens", "dollars", "tool_calls", "seconds")
+_WINDOWS = ("hour", "day", "month")
+_LIMIT = re.compile(rf"({'|'.join(_THINGS)})=([0-9]+(?:\.[0-9]+)?)/({'|'.join(_WINDOWS)})")
 
 
 @limits.callback(invoke_without_command=True)
@@ -61,7 +69,7 @@ def set_rule(
     whose: Whose,
     at_most: Annotated[
         list[str],
-        typer.Argument(help="Limits of runs, research_runs, tokens or dollars, as tokens=200000/hour dollars=5/day."),
+        typer.Argument(help=f"Limits of {', '.join(_THINGS)}, as tokens=200000/hour dollars=5/day."),
     ],
     as_json: AsJson = False,
 ) -> None:
@@ -78,7 +86,8 @@ def remove(whose: Whose, as_json: AsJson = False) -> None:
 def _put(whose: str, at_most: list[str], output: Output) -> None:
     async def command(gateway: Gateway) -> int:
         wanted = {"limits": [_limit(each) for each in at_most]}
-        rule = await gateway.request("PUT", f"/v1/limits/rules/{in_path(whose, 'rule')}", json=wanted)
+        place = in_path(whose, "rule").replace("%2F", "/")  # of a group's name; the server takes no escaped slash
+        rule = await gateway.request("PUT", f"/v1/limits/rules/{place}", json=wanted)
         if output.as_json:
             output.json(rule)
         else:
@@ -92,8 +101,7 @@ def _limit(text: str) -> Json:
     """Raises UsageError."""
     if not (match := _LIMIT.fullmatch(text)):
         raise UsageError(
-            f"{text[:60]!r} is no limit; write runs, research_runs, tokens or dollars as tokens=200000/hour, for each hour, day or "
-            "month"
+            f"{text[:60]!r} is no limit; write one of {', '.join(_THINGS)} as tokens=200000/hour, for each {', '.join(_WINDOWS)}"
         )
     return {"what": match[1], "amount": float(match[2]), "per": match[3]}
 

@@ -867,7 +867,7 @@ export interface paths {
         };
         /**
          * Get Limits
-         * @description How many questions, tokens and dollars you may use, and how much of that is used.
+         * @description How many questions, tokens, dollars, calls of tools and seconds you may use, and how much of that is used.
          */
         get: operations["get_limits_v1_limits_get"];
         put?: never;
@@ -887,7 +887,7 @@ export interface paths {
         };
         /**
          * List Limit Rules
-         * @description The rules about users of your tenant and the tenant itself; operators see all.
+         * @description The rules about users, groups and keys of your tenant and the tenant itself; operators see all.
          */
         get: operations["list_limit_rules_v1_limits_rules_get"];
         put?: never;
@@ -5240,10 +5240,10 @@ export interface components {
             per: "hour" | "day" | "month";
             /**
              * What
-             * @description What is counted.
+             * @description What is counted; `seconds` are those worked on answers.
              * @enum {string}
              */
-            what: "runs" | "research_runs" | "tokens" | "dollars";
+            what: "runs" | "research_runs" | "tokens" | "dollars" | "tool_calls" | "seconds";
         };
         /**
          * LimitList
@@ -5268,12 +5268,12 @@ export interface components {
             limits: components["schemas"]["Limit"][];
             /**
              * Tenant Id
-             * @description Tenant of a rule about users.
+             * @description Tenant of a rule about users, groups or keys.
              */
             tenant_id?: string | null;
             /**
              * Whose
-             * @description `all` (all tenants together), `tenant:NAME`, `tenant:*` (each tenant without a rule of its own), `subject:NAME` or `subject:*` (each user of the tenant without a rule of their own).
+             * @description `all` (all tenants together), `tenant:NAME`, `tenant:*` (each tenant without a rule of its own), `group:NAME` (the members of a group together), `subject:NAME`, `subject:*` (each user of the tenant without a rule of their own), `key:ID` (an API key) or `key:*` (each key of the tenant without a rule of its own).
              */
             whose: string;
         };
@@ -5308,7 +5308,7 @@ export interface components {
             used?: number | null;
             /**
              * Whose
-             * @description Whose use it sums up: `all`, `tenant` or `subject`.
+             * @description Whose use it sums up: `all`, `tenant`, `group:NAME`, `subject` or `key`.
              */
             whose: string;
         };
@@ -15089,7 +15089,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Whom the rule is about. Rules about tenants and about `all` need the scope `operator`. */
+                /** @description Whom the rule is about. Rules about tenants and about `all` need the scope `operator`. `GET /v1/keys` has the ids of API keys. Slashes in the name of a group are not escaped. */
                 whose: string;
             };
             cookie?: never;

@@ -6,12 +6,18 @@ from collections.abc import Iterable, Sequence
 
 from groundwork.orchestrator.v1 import orchestrator_pb2 as pb
 
-from kit.access.principal import OPERATOR, SUBJECT_PATTERN, TENANT_PATTERN, Principal
+from kit.access.principal import GROUP_PATTERN, OPERATOR, SUBJECT_PATTERN, TENANT_PATTERN, Principal
+from kit.limits.rules import EACH, Limit, Per, Scope, What, Whose
 from services.orchestrator.errors import InvalidRequest
 from services.orchestrator.limits.reservations import LimitState
-from services.orchestrator.limits.rules import EACH, Limit, Per, Scope, What, Whose
 
-_TENANT, _SUBJECT = re.compile(TENANT_PATTERN), re.compile(SUBJECT_PATTERN)
+_TENANT = re.compile(TENANT_PATTERN)
+_MEMBERS = {
+    Scope.GROUP: re.compile(GROUP_PATTERN),
+    Scope.SUBJECT: re.compile(rf"{SUBJECT_PATTERN}|^\{EACH}$"),
+    Scope.KEY: re.compile(rf"^[0-9a-f]{{24}}$|^bootstrap$|^\{EACH}$"),
+}
+"""How the members of a tenant are named in rules."""
 _MOST = 1e15
 """Counters count up to 2^63 millionths of dollars."""
 
@@ -25,10 +31,12 @@ def whose_of(text: str, principal: Principal) -> Whose:
     if scope == "tenant" and (name == EACH or _TENANT.match(name)):
         principal.require(OPERATOR)
         return Whose(Scope.TENANT, name)
-    if scope == "subject" and (name == EACH or _SUBJECT.match(name)):
-        return Whose(Scope.SUBJECT, principal.tenant_id, name)
+    for each, names in _MEMBERS.items():
+        if scope == each.value and names.fullmatch(name):
+            return Whose(each, principal.tenant_id, name)
     raise InvalidRequest(
-        f"whose is {text[:200]!r}; use all, tenant:NAME, tenant:*, subject:NAME or subject:*", field="whose"
+        f"whose is {text[:200]!r}; use all, tenant:NAME, tenant:*, group:NAME, subject:NAME, subject:*, key:ID or key:*",
+        field="whose",
     )
 
 
@@ -55,14 +63,14 @@ def _limit(message: pb.Limit) -> Limit:
 
 def rule_to_proto(whose: Whose, limits: Sequence[Limit]) -> pb.LimitRule:
     """A rule as clients see it."""
-    tenant_id = whose.tenant_id if whose.scope is Scope.SUBJECT else ""
+    tenant_id = whose.tenant_id if whose.scope.is_within_tenant else ""
     return pb.LimitRule(whose=whose.name, limits=map(_limit_to_proto, limits), tenant_id=tenant_id)
 
 
 def state_to_proto(state: LimitState, principal: Principal) -> pb.LimitState:
     """What a caller learns of a limit: how much all tenants use together is an operator's to know."""
     scope = state.applied.whose.scope
-    message = pb.LimitState(whose=scope.value, limit=_limit_to_proto(state.applied.limit))
+    message = pb.LimitState(whose=state.applied.whose.label, limit=_limit_to_proto(state.applied.limit))
     if scope is not Scope.ALL or principal.may(OPERATOR):
         message.used = state.used
     message.free_at.FromDatetime(state.free_at)

@@ -111,7 +111,7 @@ class Runs:
             groups=principal.groups,
         )
         try:
-            return await self._started(record, model, previous_run_id)
+            return await self._started(record, model, previous_run_id, principal.key_id)
         except GroundworkError as error:
             if idempotency_key and not error.retryable:
                 await self._free_key(record, idempotency_key)
@@ -123,7 +123,7 @@ class Runs:
             await self._store.free_key(record.principal, idempotency_key, record.key.run_id)
 
     async def _started(
-        self, record: RunRecord, model: BroughtModel | None, previous_run_id: str
+        self, record: RunRecord, model: BroughtModel | None, previous_run_id: str, key_id: str
     ) -> tuple[RunKey, AsyncIterator[RunEvent]]:
         if self._is_full():
             raise TooManyRuns(
@@ -135,7 +135,7 @@ class Runs:
         try:
             if model is not None:
                 await self._brought.check(model)
-            record = await self._reservations.reserve(record)
+            record = await self._reservations.reserve(record, key_id)
             try:
                 execution = await self._begin(record, model, previous_run_id)
             except BaseException:

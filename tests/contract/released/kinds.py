@@ -16,6 +16,8 @@ from pydantic import SecretStr
 
 from kit.access import api_keys
 from kit.jetstream import Entry, Job, condition
+from kit.limits import store as limits
+from kit.limits.rules import Limit, Per, What
 from kit.llm import switching
 from kit.llm.brought import BroughtModel
 from kit.llm.providers import Choice
@@ -56,7 +58,6 @@ from services.orchestrator.adapters.codec import event_from_bytes, event_to_prot
 from services.orchestrator.adapters.jetstream import (
     agent_switches,
     brought_models,
-    limits,
     markers,
     run_store,
     sources,
@@ -64,7 +65,6 @@ from services.orchestrator.adapters.jetstream import (
 )
 from services.orchestrator.adapters.jetstream import records as runs
 from services.orchestrator.adapters.services import facts as learning
-from services.orchestrator.limits.rules import Limit, Per, What
 from services.orchestrator.log.events import (
     Answer,
     Approval,

@@ -1,5 +1,7 @@
 """The routes of limits, and what a refused client is told."""
 
+from urllib.parse import quote
+
 import httpx
 import pytest
 
@@ -14,8 +16,8 @@ async def test_limits_and_rules_are_shown_and_set(client: httpx.AsyncClient) -> 
     assert (state["whose"], state["limit"], state["used"]) == ("subject", TOKENS, 10)
     (rule,) = (await client.get("/v1/limits/rules")).json()["rules"]
     assert rule["whose"] == "subject:*"
-    for whose in ("all", "tenant:*", "subject:*", "subject:auth0|62.a@b"):
-        answer = await client.put(f"/v1/limits/rules/{whose}", json={"limits": [TOKENS]})
+    for whose in ("all", "tenant:*", "subject:*", "subject:auth0|62.a@b", "group:/staff/EMEA é", f"key:{'0f' * 12}"):
+        answer = await client.put(f"/v1/limits/rules/{quote(whose)}", json={"limits": [TOKENS]})
         assert answer.json() == {"whose": whose, "limits": [TOKENS], "tenant_id": None}
     assert (await client.put("/v1/limits/rules/all", json={"limits": []})).json()["limits"] == []
 
@@ -43,3 +45,13 @@ async def test_question_beyond_a_limit_is_told_which_whose_and_when_it_is_free_a
     assert answer.headers["RateLimit-Policy"] == '"subject-tokens-hour";q=1000;w=3600'
     assert answer.headers["RateLimit"] == '"subject-tokens-hour";r=0;t=2400'
     assert told.items() <= answer.json().items()
+
+
+async def test_name_of_a_group_is_told_in_the_problem_and_kept_out_of_the_headers(
+    client: httpx.AsyncClient, world: World
+) -> None:
+    told = {"limit": "tokens", "whose": "group:Vertrieb Süd", "amount": "1000", "per": "hour", "free_in_s": "9"}
+    world.orchestrator.start_failure = ResourceExhausted("reached", reason="LIMIT_REACHED", retry_after_s=9.0, **told)
+    answer = await client.post("/v1/qa", json={"question": "How long?", "collection_ids": ["default"]})
+    assert answer.headers["RateLimit"] == '"group-tokens-hour";r=0;t=9'
+    assert answer.json()["whose"] == "group:Vertrieb Süd"

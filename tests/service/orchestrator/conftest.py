@@ -13,6 +13,7 @@ from kit.access.keys import KeySource, parse_signing_key
 from kit.access.principal import Principal
 from kit.access.sealing import Sealer
 from kit.jetstream import Nats
+from kit.limits.store import JetStreamCounters, LimitRules
 from kit.llm import LanguageModel
 from kit.llm.provider_watch import ProviderWatch
 from kit.llm.switching import ModelSwitch
@@ -24,7 +25,6 @@ from kit.testing.harness import make_signer, make_verifier, signing_key_text
 from services.orchestrator.adapters.jetstream.agent_switches import AgentSwitches
 from services.orchestrator.adapters.jetstream.brought_models import SealedModelStore
 from services.orchestrator.adapters.jetstream.event_log import JetStreamEventLog
-from services.orchestrator.adapters.jetstream.limits import JetStreamCounters, LimitRules
 from services.orchestrator.adapters.jetstream.markers import KeyValueMarkers
 from services.orchestrator.adapters.jetstream.run_store import KeyValueRunStore
 from services.orchestrator.adapters.jetstream.sources import KeyValueRunSources

@@ -10,9 +10,9 @@ from groundwork.orchestrator.v1 import orchestrator_pb2_grpc as rpc
 from kit.access.principal import ADMIN, OPERATOR, Principal, use_principal
 from kit.errors import InvalidArgument, PermissionDenied, ResourceExhausted
 from kit.jetstream import Nats
+from kit.limits.errors import LimitReached
+from kit.limits.rules import EACH, Limit, Per, Scope, What, Whose
 from kit.testing.harness import USER_SCOPES
-from services.orchestrator.errors import LimitReached
-from services.orchestrator.limits.rules import EACH, Limit, Per, Scope, What, Whose
 from services.orchestrator.models import RunRecord
 from tests.service.orchestrator.conftest import ANN, QUESTION, Orchestrator, collect, servicer
 from tests.service.orchestrator.test_handlers import request, serving
@@ -108,6 +108,29 @@ async def test_administrator_limits_users_who_see_it_and_are_refused(stub: rpc.O
         assert not (await stub.ListLimitRules(pb.ListLimitRulesRequest(), timeout=60)).rules
 
 
+async def test_group_and_api_key_are_limited_and_told_which_limit_is_theirs(stub: rpc.OrchestratorServiceStub) -> None:
+    key_id = "0f" * 12
+    with use_principal(ADMINISTRATOR):
+        for whose, amount in (("group:Sales EMEA/é", 2), (f"key:{key_id}", 1)):
+            limit = pb.Limit(what="runs", amount=amount, per="month")
+            await stub.SetLimitRule(pb.SetLimitRuleRequest(whose=whose, limits=[limit]), timeout=60)
+        listed = (await stub.ListLimitRules(pb.ListLimitRulesRequest(), timeout=60)).rules
+        assert [(rule.whose, rule.tenant_id) for rule in listed] == [
+            ("group:Sales EMEA/é", "acme"),
+            (f"key:{key_id}", "acme"),
+        ]
+    member = Principal("acme", "bob", USER_SCOPES, groups=frozenset({"Sales EMEA/é", "Others"}), key_id=key_id)
+    with use_principal(member):
+        _ = [each async for each in stub.StartRun(request(), timeout=60)]
+        states = (await stub.GetLimits(pb.GetLimitsRequest(), timeout=60)).limits
+        assert [(each.whose, each.used) for each in states] == [("group:Sales EMEA/é", 1), ("key", 1)]
+        with pytest.raises(ResourceExhausted) as refused:
+            _ = [each async for each in stub.StartRun(request(), timeout=60)]
+        assert refused.value.metadata["whose"] == "key"
+    with use_principal(Principal("other", "bob", USER_SCOPES, groups=member.groups, key_id=key_id)):
+        assert not (await stub.GetLimits(pb.GetLimitsRequest(), timeout=60)).limits
+
+
 async def test_limits_of_tenants_are_an_operators_and_how_much_all_use_only_they_see(
     stub: rpc.OrchestratorServiceStub,
 ) -> None:
@@ -133,6 +156,8 @@ async def test_limits_of_tenants_are_an_operators_and_how_much_all_use_only_they
     [
         (pb.SetLimitRuleRequest(whose="everybody"), "use all, tenant:NAME"),
         (pb.SetLimitRuleRequest(whose="subject:"), "use all, tenant:NAME"),
+        (pb.SetLimitRuleRequest(whose="group: "), "group:NAME"),
+        (pb.SetLimitRuleRequest(whose="key:ann"), "key:ID"),
         (
             pb.SetLimitRuleRequest(whose="subject:*", limits=[pb.Limit(what="cups", amount=1, per="day")]),
             "use one of runs",

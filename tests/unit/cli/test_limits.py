@@ -33,6 +33,11 @@ def test_rules_are_listed_set_and_removed(server: FakeServer, groundwork: Comman
     assert sent == [{"limits": [TOKENS]}, {"limits": []}]
 
 
+def test_name_of_a_group_keeps_its_slashes(server: FakeServer, groundwork: Command) -> None:
+    server.on("PUT", "/v1/limits/rules/group%3A/staff/EMEA%20West", lambda http: http.json(RULE))
+    assert groundwork("limits", "set", "group:/staff/EMEA West", "tool_calls=50/day").exit_code == 0
+
+
 def test_limit_that_says_nothing_is_refused(server: FakeServer, groundwork: Command) -> None:
     result = groundwork("limits", "set", "subject:*", "tokens=many")
     assert result.exit_code == 2

@@ -57,7 +57,7 @@ def test_a_key_names_its_record_and_is_one_word_of_77_characters() -> None:
     assert re.fullmatch(rf"gw_{key.key_id}_[0-9A-Za-z]{{49}}", text)
     assert len(text) == 77
     assert read_shown(text).key_id == key.key_id
-    assert key.principal == Principal("acme", "anna", frozenset({QUERY}))
+    assert key.principal == Principal("acme", "anna", frozenset({QUERY}), key_id=key.key_id)
     texts = {new_text(key.key_id).get_secret_value() for _ in range(100)}
     assert len({each[-49:-6] for each in texts}) == 100
 

@@ -3,6 +3,7 @@
 import base64
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -53,8 +54,14 @@ def forged(private: Jwk, header: Mapping[str, Any] | None = None, **claims: Any)
 
 
 def test_who_was_signed_is_who_is_verified() -> None:
-    principal = make_verifier().verify(make_signer().sign(ANN, "retriever"), SEARCH)
-    assert principal == ANN
+    signer, verifier = make_signer(), make_verifier()
+    for asker in (
+        ANN,
+        replace(ANN, groups=frozenset({"staff"}), key_id="1f" * 12),
+        replace(ANN, key_id="2f" * 12),
+    ):  # tokens are used again, never for another key
+        principal = verifier.verify(signer.sign(asker, "retriever"), SEARCH)
+        assert principal == asker
     assert principal.scopes == {"read"}
 
 

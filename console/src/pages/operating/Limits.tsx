@@ -1,4 +1,5 @@
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { defaultPathSerializer } from "openapi-fetch";
 import { useState, type FormEvent } from "react";
 import { useTranslation } from "react-i18next";
 import { api, dataOf } from "../../api/client";
@@ -9,7 +10,7 @@ import { useMay } from "../../shell/caller";
 
 type Limit = Schemas["Limit"];
 type Rule = Schemas["LimitRule"];
-const THINGS: Limit["what"][] = ["runs", "research_runs", "tokens", "dollars"];
+const THINGS: Limit["what"][] = ["runs", "research_runs", "tokens", "dollars", "tool_calls", "seconds"];
 const WINDOWS: Limit["per"][] = ["hour", "day", "month"];
 const FIRST: Limit = { what: "tokens", amount: 200_000, per: "day" };
 
@@ -29,8 +30,8 @@ export function Limits() {
           {data.map(({ whose, limit, used, free_at }) => (
             <li key={`${whose} ${limit.what} ${limit.per}`} className="card">
               <p>
-                {t(`limits.whose_${whose.split(":")[0] as "all" | "tenant" | "subject"}`)}: {t(`limits.what_${limit.what}`)}{" "}
-                {t(`limits.per_${limit.per}`)}
+                {t(`limits.whose_${whose.split(":")[0] as "all" | "tenant" | "group" | "subject" | "key"}`, { name: groupOf(whose) })}:{" "}
+                {t(`limits.what_${limit.what}`)} {t(`limits.per_${limit.per}`)}
               </p>
               {used !== null && used !== undefined && (
                 <progress max={limit.amount || 1} value={used} aria-label={t(`limits.what_${limit.what}`)} />
@@ -50,6 +51,10 @@ export function Limits() {
   );
 }
 
+/** The server takes the slashes of a group's name as they are. */
+const keepSlashes: typeof defaultPathSerializer = (...path) => defaultPathSerializer(...path).replaceAll("%2F", "/");
+const groupOf = (whose: string) => whose.slice(whose.indexOf(":") + 1);
+
 function useAmount() {
   const format = useFormat();
   return ({ what, amount }: Limit) => (what === "dollars" ? format.dollars(amount) : format.number(amount));
@@ -68,9 +73,10 @@ function Rules() {
     retry: false,
   });
   const isChangeable = ({ whose, tenant_id: tenant }: Rule) =>
-    whose.startsWith("subject:") ? !tenant || tenant === may.tenant : may.operate;
+    /^(group|subject|key):/.test(whose) ? !tenant || tenant === may.tenant : may.operate;
   const save = async (rule: Rule) => {
-    await dataOf(api.PUT("/v1/limits/rules/{whose}", { params: { path: { whose: rule.whose } }, body: { limits: rule.limits } }));
+    const request = { params: { path: { whose: rule.whose } }, body: { limits: rule.limits }, pathSerializer: keepSlashes };
+    await dataOf(api.PUT("/v1/limits/rules/{whose}", request));
     await queries.invalidateQueries({ queryKey: ["limits"] });
   };
   return (

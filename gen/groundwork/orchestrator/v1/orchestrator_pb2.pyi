@@ -3717,7 +3717,7 @@ class Limit(_message.Message):
     AMOUNT_FIELD_NUMBER: _builtins.int
     PER_FIELD_NUMBER: _builtins.int
     what: _builtins.str
-    """What is counted: "runs", "research_runs", "tokens" or "dollars"."""
+    """What is counted: "runs", "research_runs", "tokens", "dollars", "tool_calls" or "seconds" (worked on runs)."""
     amount: _builtins.float
     """At most so much; 0 allows none."""
     per: _builtins.str
@@ -3747,11 +3747,12 @@ class LimitRule(_message.Message):
     LIMITS_FIELD_NUMBER: _builtins.int
     TENANT_ID_FIELD_NUMBER: _builtins.int
     whose: _builtins.str
-    """"all" (the use of all tenants together), "tenant:NAME", "tenant:*" (each tenant without a rule of its own), "subject:NAME" or
-    "subject:*" (each user of the tenant without a rule of their own).
+    """"all" (the use of all tenants together), "tenant:NAME", "tenant:*" (each tenant without a rule of its own), "group:NAME" (the use
+    of a group's members together), "subject:NAME", "subject:*" (each user of the tenant without a rule of their own), "key:ID" (an API
+    key) or "key:*" (each key of the tenant without a rule of its own).
     """
     tenant_id: _builtins.str
-    """Tenant that a rule about users belongs to; empty of the others."""
+    """Tenant that a rule about users, groups or keys belongs to; empty of the others."""
     @_builtins.property
     def limits(self) -> _containers.RepeatedCompositeFieldContainer[Global___Limit]:
         """At most one for each pair of what is counted and how long."""
@@ -3823,7 +3824,7 @@ class LimitState(_message.Message):
     USED_FIELD_NUMBER: _builtins.int
     FREE_AT_FIELD_NUMBER: _builtins.int
     whose: _builtins.str
-    """Whose use it sums up: "all", "tenant" or "subject"."""
+    """Whose use it sums up: "all", "tenant", "group:NAME", "subject" or "key"."""
     used: _builtins.float
     """Used in this hour, day or month, with what runs that go on have reserved. Absent from "all" for callers who are no operators."""
     @_builtins.property

@@ -287,7 +287,7 @@ class OrchestratorServiceServicer:
 
     def SetLimitRule(self, request, context):
         """Sets the limits of one rule, on all replicas and after a restart; none removes the rule. Runs that go on keep what they may use.
-        Rules about users of the caller's tenant; those about tenants and about all need the scope "operator": PERMISSION_DENIED.
+        Rules about users, groups and keys of the caller's tenant; those about tenants and about all need the scope "operator": PERMISSION_DENIED.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

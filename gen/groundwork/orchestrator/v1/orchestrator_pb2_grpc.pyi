@@ -74,7 +74,7 @@ class OrchestratorServiceStub:
     """The rules about the caller's tenant and its users; an operator sees all."""
     SetLimitRule: _aio.UnaryUnaryMultiCallable[_orchestrator_pb2.SetLimitRuleRequest, _orchestrator_pb2.SetLimitRuleResponse]
     """Sets the limits of one rule, on all replicas and after a restart; none removes the rule. Runs that go on keep what they may use.
-    Rules about users of the caller's tenant; those about tenants and about all need the scope "operator": PERMISSION_DENIED.
+    Rules about users, groups and keys of the caller's tenant; those about tenants and about all need the scope "operator": PERMISSION_DENIED.
     """
 
 class OrchestratorServiceServicer(metaclass=_abc_1.ABCMeta):
@@ -257,7 +257,7 @@ class OrchestratorServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _aio.ServicerContext[_orchestrator_pb2.SetLimitRuleRequest, _abc.Awaitable[_orchestrator_pb2.SetLimitRuleResponse]],
     ) -> _abc.Awaitable[_orchestrator_pb2.SetLimitRuleResponse]:
         """Sets the limits of one rule, on all replicas and after a restart; none removes the rule. Runs that go on keep what they may use.
-        Rules about users of the caller's tenant; those about tenants and about all need the scope "operator": PERMISSION_DENIED.
+        Rules about users, groups and keys of the caller's tenant; those about tenants and about all need the scope "operator": PERMISSION_DENIED.
         """
 
 def add_OrchestratorServiceServicer_to_server(servicer: OrchestratorServiceServicer, server: _aio.Server) -> None: ...

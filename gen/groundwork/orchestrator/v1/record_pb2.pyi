@@ -132,14 +132,19 @@ class ReservedUse(_message.Message):
     WHAT_FIELD_NUMBER: _builtins.int
     WINDOW_FIELD_NUMBER: _builtins.int
     AMOUNT_FIELD_NUMBER: _builtins.int
+    MEMBER_FIELD_NUMBER: _builtins.int
     scope: _builtins.str
-    """Whose use the limit sums up: "all", "tenant" or "subject"."""
+    """Whose use the limit sums up: "all", "tenant", "group", "subject" or "key"."""
     what: _builtins.str
     """What is counted, as in Limit."""
     window: _builtins.str
     """Name of the hour, day or month in which it counts."""
     amount: _builtins.int
     """Units: of dollars millionths."""
+    member: _builtins.str
+    """Of whom within the tenant: the user or group, or the id of the API key. Empty for tenants and all, and in records of earlier
+    releases.
+    """
     def __init__(
         self,
         *,
@@ -147,10 +152,11 @@ class ReservedUse(_message.Message):
         what: _builtins.str = ...,
         window: _builtins.str = ...,
         amount: _builtins.int = ...,
+        member: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["amount", b"amount", "scope", b"scope", "what", b"what", "window", b"window"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["amount", b"amount", "member", b"member", "scope", b"scope", "what", b"what", "window", b"window"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -4,7 +4,9 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path
 from groundwork.orchestrator.v1 import orchestrator_pb2 as pb
+from starlette.convertors import StringConvertor, register_url_convertor
 
+from kit.access.principal import GROUP_PATTERN
 from services.gateway.access.scopes import NEEDS_ADMIN, NEEDS_QUERY
 from services.gateway.backends import Services
 from services.gateway.encoding import encode
@@ -12,35 +14,47 @@ from services.gateway.schemas.administration.limits import LimitList, LimitRule,
 from services.gateway.schemas.fields import Pattern
 from services.gateway.schemas.problem import problems
 
+
+class _RuleName(StringConvertor):
+    """One part of a path, or a group's name, which may have slashes."""
+
+    regex = r"group:[\s\S]+|[^/]+"
+
+
+register_url_convertor("rule_name", _RuleName())
 router = APIRouter(prefix="/v1/limits", tags=["usage"])
 
 _WHOSE = Pattern(
-    r"^(?:all|tenant:(?:\*|[a-z0-9][a-z0-9_-]{0,63})|subject:(?:\*|[A-Za-z0-9][A-Za-z0-9._@+:|-]{0,127}))$",
-    "is no such name; use all, tenant:NAME, tenant:*, subject:NAME or subject:*",
+    r"^(?:all|tenant:(?:\*|[a-z0-9][a-z0-9_-]{0,63})|subject:(?:\*|[A-Za-z0-9][A-Za-z0-9._@+:|-]{0,127})|key:(?:\*|bootstrap|[0-9a-f]{24})"
+    rf"|group:{GROUP_PATTERN[1:-1]})$",
+    "is no such name; use all, tenant:NAME, tenant:*, group:NAME, subject:NAME, subject:*, key:ID or key:*",
 )
 
 
 @router.get("", dependencies=[NEEDS_QUERY], responses=problems())
 async def get_limits(services: Services) -> LimitList:
-    """How many questions, tokens and dollars you may use, and how much of that is used."""
+    """How many questions, tokens, dollars, calls of tools and seconds you may use, and how much of that is used."""
     answer = await services.orchestrator.GetLimits(pb.GetLimitsRequest(), timeout=services.settings.rpc_timeout_s)
     return LimitList.model_validate(encode(answer))
 
 
 @router.get("/rules", dependencies=[NEEDS_ADMIN], responses=problems())
 async def list_limit_rules(services: Services) -> LimitRules:
-    """The rules about users of your tenant and the tenant itself; operators see all."""
+    """The rules about users, groups and keys of your tenant and the tenant itself; operators see all."""
     answer = await services.orchestrator.ListLimitRules(
         pb.ListLimitRulesRequest(), timeout=services.settings.rpc_timeout_s
     )
     return LimitRules.model_validate(encode(answer))
 
 
-@router.put("/rules/{whose}", dependencies=[NEEDS_ADMIN], responses=problems(413, 415))
+@router.put("/rules/{whose:rule_name}", dependencies=[NEEDS_ADMIN], responses=problems(413, 415))
 async def set_limit_rule(
     whose: Annotated[
         Annotated[str, _WHOSE],
-        Path(description="Whom the rule is about. Rules about tenants and about `all` need the scope `operator`."),
+        Path(
+            description="Whom the rule is about. Rules about tenants and about `all` need the scope `operator`. `GET /v1/keys` has "
+            "the ids of API keys. Slashes in the name of a group are not escaped."
+        ),
     ],
     limits: NewLimits,
     services: Services,

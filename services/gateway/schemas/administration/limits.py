@@ -13,7 +13,9 @@ _MOST = 1e15
 class Limit(RequestBody):
     """At most so much of something in each hour, day or month (UTC)."""
 
-    what: Literal["runs", "research_runs", "tokens", "dollars"] = Field(description="What is counted.")
+    what: Literal["runs", "research_runs", "tokens", "dollars", "tool_calls", "seconds"] = Field(
+        description="What is counted; `seconds` are those worked on answers."
+    )
     amount: Annotated[float, Field(ge=0, le=_MOST, allow_inf_nan=False)] = Field(
         description="At most so much; 0 allows none."
     )
@@ -23,7 +25,7 @@ class Limit(RequestBody):
 class LimitState(BaseModel):
     """A limit that holds for you, and how much of it is used."""
 
-    whose: str = Field(description="Whose use it sums up: `all`, `tenant` or `subject`.")
+    whose: str = Field(description="Whose use it sums up: `all`, `tenant`, `group:NAME`, `subject` or `key`.")
     limit: Limit = Field(description="The limit.")
     used: float | None = Field(
         default=None,
@@ -45,11 +47,12 @@ class LimitRule(BaseModel):
     """Limits about somebody."""
 
     whose: str = Field(
-        description="`all` (all tenants together), `tenant:NAME`, `tenant:*` (each tenant without a rule of its own), "
-        "`subject:NAME` or `subject:*` (each user of the tenant without a rule of their own)."
+        description="`all` (all tenants together), `tenant:NAME`, `tenant:*` (each tenant without a rule of its own), `group:NAME` "
+        "(the members of a group together), `subject:NAME`, `subject:*` (each user of the tenant without a rule of their own), "
+        "`key:ID` (an API key) or `key:*` (each key of the tenant without a rule of its own)."
     )
     limits: list[Limit] = Field(description="The limits.")
-    tenant_id: str | None = Field(default=None, description="Tenant of a rule about users.")
+    tenant_id: str | None = Field(default=None, description="Tenant of a rule about users, groups or keys.")
 
 
 class LimitRules(BaseModel):
@@ -62,5 +65,5 @@ class NewLimits(RequestBody):
     """The limits of a rule."""
 
     limits: list[Limit] = Field(
-        max_length=12, description="They take the place of those until now; none removes the rule."
+        max_length=18, description="They take the place of those until now; none removes the rule."
     )

@@ -2,8 +2,9 @@
 
 from datetime import UTC, datetime
 
-from services.orchestrator.limits.reservations import Counter, Reservations
-from services.orchestrator.limits.rules import Rules
+from kit.limits.counters import Counter
+from kit.limits.rules import Rules
+from services.orchestrator.limits.reservations import Reservations
 from services.orchestrator.log.events import Budgets
 
 AT = datetime(2026, 1, 31, 13, 20, tzinfo=UTC)

@@ -6,9 +6,10 @@ from datetime import UTC, datetime
 import pytest
 
 from kit.access.principal import Principal
-from services.orchestrator.errors import LimitReached
-from services.orchestrator.limits.reservations import Counter, Reservations
-from services.orchestrator.limits.rules import EACH, Limit, Per, Rules, Scope, What, Whose
+from kit.limits.counters import Counter
+from kit.limits.errors import LimitReached
+from kit.limits.rules import EACH, Limit, Per, Rules, Scope, What, Whose
+from services.orchestrator.limits.reservations import Reservations
 from services.orchestrator.log.events import Budgets, RunMode, RunStatus, Usage
 from services.orchestrator.models import RunKey, RunRecord, RunRequest
 from tests.unit.orchestrator.limits.counting import AT, MemoryCounters
@@ -122,6 +123,41 @@ async def test_run_asks_for_no_more_than_its_own_budget() -> None:
     desk = Desk(each=tokens(100_000))
     assert (await desk.reservations.reserve(run(budgets=Budgets(tokens=700)))).request.budgets.tokens == 700
     assert await desk.used() == [700]
+
+
+STAFF, KEY = Whose(Scope.GROUP, "acme", "/staff"), Whose(Scope.KEY, "acme", "0f" * 12)
+
+
+async def test_members_of_a_group_use_its_limit_together_and_an_api_key_has_its_own() -> None:
+    desk = Desk()
+    desk.rules.set(STAFF, [Limit(What.RUNS, 3, Per.DAY)])
+    desk.rules.set(Whose(Scope.KEY, "acme", EACH), [Limit(What.RUNS, 1, Per.DAY)])
+    ann, bob = (replace(run(), subject=name, groups=frozenset({"/staff", "/other"})) for name in ("ann", "bob"))
+    await desk.reservations.reserve(ann, KEY.member)
+    with pytest.raises(LimitReached, match="this API key may use 1 runs a day"):
+        await desk.reservations.reserve(bob, KEY.member)
+    await desk.reservations.reserve(bob, "1f" * 12)
+    last = await desk.reservations.reserve(bob)
+    with pytest.raises(LimitReached, match="the group /staff may use 3 runs") as refused:
+        await desk.reservations.reserve(ann)
+    assert refused.value.metadata["whose"] == "group:/staff"
+    await desk.reservations.reserve(replace(run(), groups=frozenset({"/other"})))
+    await desk.reservations.settle(last, RunStatus.FAILED, Usage())
+    assert desk.counters.sums[Counter(STAFF, What.RUNS, "day-2026-01-31")] == 2
+    assert desk.counters.sums[Counter(KEY, What.RUNS, "day-2026-01-31")] == 1
+
+
+async def test_calls_of_tools_and_seconds_bound_a_run_and_what_is_left_is_given_back() -> None:
+    desk = Desk(each=Limit(What.TOOL_CALLS, 10, Per.DAY), all=Limit(What.SECONDS, 60, Per.HOUR))
+    record = await desk.reservations.reserve(run(1, mode=RunMode.CHAT, budgets=Budgets(wall_clock_s=45.5)))
+    assert (record.request.budgets.tool_calls, record.request.budgets.wall_clock_s) == (6, 45.5)
+    assert await desk.used() == [46, 6]
+    await desk.reservations.settle(record, RunStatus.CANCELLED, Usage(tool_calls=2, worked_seconds=3.2))
+    assert await desk.used() == [4, 2]
+    await desk.reservations.reserve(run(2))
+    assert await desk.used() == [60, 2]  # one search and one answer: no tools
+    with pytest.raises(LimitReached, match="60 seconds an hour"):
+        await desk.reservations.reserve(run(3))
 
 
 def test_windows_end_with_the_hour_the_day_and_the_month() -> None:

@@ -1,5 +1,5 @@
 """Limits in the message store: the rules in the bucket LIMIT_RULES, and the counters in LIMIT_COUNTS, a stream whose server adds up
-what is sent to a subject (NATS, ADR-49), so that all orchestrators count as one."""
+what is sent to a subject (NATS, ADR-49), so that all processes count as one."""
 
 import base64
 import json
@@ -12,10 +12,10 @@ from nats.js.errors import NotFoundError
 
 from kit.jetstream import Entry, Nats
 from kit.jetstream.opening import patient
+from kit.limits.counters import Counter
+from kit.limits.rules import EACH, Limit, Per, Rules, Scope, What, Whose
+from kit.shared_state import LIMIT_COUNTS, LIMIT_RULES
 from kit.stores.followed_settings import FollowedSettings
-from services.orchestrator.limits.reservations import Counter
-from services.orchestrator.limits.rules import EACH, Limit, Per, Rules, Scope, What, Whose
-from services.orchestrator.state import LIMIT_COUNTS, LIMIT_RULES
 
 _INCREMENT = "Nats-Incr"
 _ALL_TENANTS = "_all"
@@ -65,7 +65,7 @@ class JetStreamCounters:
 
 
 class LimitRules:
-    """Sets rules for all orchestrators, and has this one apply what any of them sets."""
+    """Sets rules for all processes, and has this one apply what any of them sets."""
 
     def __init__(self) -> None:
         """`open` makes it."""
@@ -92,14 +92,14 @@ def _subject(counter: Counter) -> str:
 
 
 def _word(counter: Counter) -> str:
-    parts = [counter.whose.scope.value, counter.what.value, counter.window, _coded(counter.whose.subject)]
+    parts = [counter.whose.scope.value, counter.what.value, counter.window, _coded(counter.whose.member)]
     return "/".join(part for part in parts if part)
 
 
 def _place(whose: Whose) -> str:
-    """Key of a rule: `<scope>.<tenant>.<user>`, as far as it has these."""
+    """Key of a rule: `<scope>.<tenant>.<user, group or key>`, as far as it has these."""
     tenant = "=" if whose.tenant_id == EACH else whose.tenant_id
-    subject = "=" if whose.subject == EACH else _coded(whose.subject)
+    subject = "=" if whose.member == EACH else _coded(whose.member)
     return ".".join(part for part in (whose.scope.value, tenant, subject) if part)
 
 
@@ -113,9 +113,9 @@ def _whose(place: str) -> Whose:
     )
 
 
-def _coded(subject: str) -> str:
-    """A user's name in letters that a key may have."""
-    return base64.urlsafe_b64encode(subject.encode()).decode().rstrip("=")
+def _coded(member: str) -> str:
+    """A name in letters that a key may have."""
+    return base64.urlsafe_b64encode(member.encode()).decode().rstrip("=")
 
 
 def _encoded(limits: Sequence[Limit]) -> bytes:

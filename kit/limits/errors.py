@@ -1,0 +1,42 @@
+"""What a caller is told who has used what they may."""
+
+from datetime import datetime
+
+from kit.errors import ResourceExhausted
+from kit.limits.rules import Applied, Per, Scope
+
+_FREED_WITHIN_S = 60.0
+"""By then runs that go on have given back most of what they had reserved."""
+_OF = {
+    Scope.ALL: "this installation",
+    Scope.TENANT: "your tenant",
+    Scope.SUBJECT: "you",
+    Scope.KEY: "this API key",
+}
+_EVERY = {Per.HOUR: "an hour", Per.DAY: "a day", Per.MONTH: "a month"}
+
+
+class LimitReached(ResourceExhausted):
+    """The caller, their API key, one of their groups, their tenant or all together have used what they may for now."""
+
+    reason = "LIMIT_REACHED"
+
+
+def limit_reached(applied: Applied, now: datetime) -> LimitReached:
+    """Says which limit, whose, and when it is free again."""
+    limit, end = applied.limit, applied.limit.per.end(now)
+    what = limit.what.value.replace("_", " ")
+    wait_s = (end - now).total_seconds()
+    whose = _OF.get(applied.whose.scope) or f"the group {applied.whose.member}"
+    return LimitReached(
+        f"{whose} may use {limit.amount:g} {what} {_EVERY[limit.per]}, and that is reached. It is free again at "
+        f"{end.isoformat()}, or sooner when questions that are being answered give back what they reserved. Who set the limit can "
+        "raise it: groundwork limits",
+        retry_after_s=min(wait_s, _FREED_WITHIN_S),
+        limit=limit.what.value,
+        whose=applied.whose.label,
+        amount=f"{limit.amount:g}",
+        per=limit.per.value,
+        free_at=end.isoformat(),
+        free_in_s=f"{wait_s:.0f}",
+    )

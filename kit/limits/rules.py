@@ -1,0 +1,162 @@
+"""What each tenant, group, user and API key may use in an hour, a day or a month (UTC), by rules that an operator or administrator
+sets. All limits about a caller hold at once, so the tightest decides."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from enum import Enum
+
+from kit.access.principal import Principal
+
+
+class What(Enum):
+    """What is counted."""
+
+    RUNS = "runs"
+    RESEARCH_RUNS = "research_runs"
+    """Runs of the research agent, which count as runs, too."""
+    TOKENS = "tokens"
+    """Read and written by models."""
+    DOLLARS = "dollars"
+    """By the prices of the models."""
+    TOOL_CALLS = "tool_calls"
+    """Of tools in chats and research."""
+    SECONDS = "seconds"
+    """Worked on runs."""
+
+
+class Per(Enum):
+    """How long a window is. Windows begin with the hour, day or month, in UTC."""
+
+    HOUR = "hour"
+    DAY = "day"
+    MONTH = "month"
+
+    def window(self, now: datetime) -> str:
+        """The name of the window that `now` is in: hour-2026-01-31T13."""
+        digits = {Per.HOUR: 13, Per.DAY: 10, Per.MONTH: 7}[self]
+        return f"{self.value}-{now.astimezone(UTC).isoformat()[:digits]}"
+
+    def end(self, now: datetime) -> datetime:
+        """When the next window begins."""
+        hour = now.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
+        match self:
+            case Per.HOUR:
+                return hour + timedelta(hours=1)
+            case Per.DAY:
+                return hour.replace(hour=0) + timedelta(days=1)
+            case Per.MONTH:
+                return (hour.replace(day=1, hour=0) + timedelta(days=32)).replace(day=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """At most `amount` of something in each window."""
+
+    what: What
+    amount: float
+    per: Per
+
+
+class Scope(Enum):
+    """Whose use is summed up."""
+
+    ALL = "all"
+    """Of the whole installation."""
+    TENANT = "tenant"
+    GROUP = "group"
+    """Of all members of a group of a tenant."""
+    SUBJECT = "subject"
+    KEY = "key"
+    """Of what is asked with one API key."""
+
+    @property
+    def is_within_tenant(self) -> bool:
+        """Whether a tenant's administrators may limit it."""
+        return self not in (Scope.ALL, Scope.TENANT)
+
+
+EACH = "*"
+"""Instead of a name: each tenant, or each user or API key of the tenant, that has no rule of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Whose:
+    """Whom a rule is about."""
+
+    scope: Scope
+    tenant_id: str = ""
+    """EACH in a rule for each tenant; empty where all are summed up."""
+    member: str = ""
+    """Name of the group or user, or id of the API key; EACH in a rule for each user or key of the tenant; empty of other scopes."""
+
+    @property
+    def name(self) -> str:
+        """As it is written by a client: `all`, `tenant:acme`, `subject:ann`."""
+        if self.scope is Scope.ALL:
+            return "all"
+        return f"{self.scope.value}:{self.member if self.scope.is_within_tenant else self.tenant_id}"
+
+    @property
+    def label(self) -> str:
+        """As the caller is told: of themselves, their key and their tenant they know the name."""
+        return self.name if self.scope is Scope.GROUP else self.scope.value
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """A limit that holds for a caller, and whose use it sums up."""
+
+    limit: Limit
+    whose: Whose
+
+
+class Rules:
+    """The rules that hold now."""
+
+    def __init__(self) -> None:
+        self._limits: dict[Whose, Sequence[Limit]] = {}
+        self._groups: dict[str, set[str]] = {}
+        """The groups that have a rule, by tenant: a caller may be in hundreds that have none."""
+
+    def set(self, whose: Whose, limits: Sequence[Limit]) -> None:
+        """Replaces the limits of one rule; none removes it."""
+        self._limits.pop(whose, None)
+        if limits:
+            self._limits[whose] = tuple(limits)
+        if whose.scope is Scope.GROUP:
+            groups = self._groups.setdefault(whose.tenant_id, set())
+            (groups.add if limits else groups.discard)(whose.member)
+
+    def of(self, principal: Principal) -> Sequence[Applied]:
+        """The limits that hold for a caller. A tenant's, user's or key's own rule stands instead of the one for each."""
+        tenant_id = principal.tenant_id
+        limited = sorted(principal.groups & self._groups.get(tenant_id, set()))
+        found = [
+            Whose(Scope.ALL),
+            Whose(Scope.TENANT, tenant_id),
+            *(Whose(Scope.GROUP, tenant_id, group) for group in limited),
+            Whose(Scope.SUBJECT, tenant_id, principal.subject),
+            *([Whose(Scope.KEY, tenant_id, principal.key_id)] if principal.key_id else []),
+        ]
+        return [Applied(limit, whose) for whose in found for limit in self._about(whose)]
+
+    def listed(self, tenant_id: str = "") -> Mapping[Whose, Sequence[Limit]]:
+        """All rules, or those about a tenant and what is within it."""
+        return dict(
+            sorted(self._visible(tenant_id), key=lambda rule: (rule[0].scope.value, rule[0].tenant_id, rule[0].member))
+        )
+
+    def _about(self, whose: Whose) -> Sequence[Limit]:
+        own = self._limits.get(whose)
+        return own if own is not None else self._limits.get(_each(whose), ())
+
+    def _visible(self, tenant_id: str) -> Iterator[tuple[Whose, Sequence[Limit]]]:
+        for whose, limits in self._limits.items():
+            if not tenant_id or whose.tenant_id == tenant_id:
+                yield whose, limits
+
+
+def _each(whose: Whose) -> Whose:
+    """The rule that holds where there is none by name."""
+    return Whose(whose.scope, whose.tenant_id, EACH) if whose.scope.is_within_tenant else Whose(whose.scope, EACH)
