@@ -86,6 +86,7 @@ SIGNERS: Mapping[str, tuple[str, ...]] = {
         "jobs/MEMORY",
         "retriever/PutMemories",
         "retriever/RemoveMemories",
+        "retriever/Search",
         "retriever/SearchMemories",
     ),
     "ingest": (

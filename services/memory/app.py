@@ -13,9 +13,10 @@ from services.memory import metrics
 from services.memory.adapters.deletions import NatsDeletions
 from services.memory.adapters.facts import NatsFactStore
 from services.memory.adapters.nats import NatsThreadStore
-from services.memory.adapters.retriever import RetrieverMemoryIndex
+from services.memory.adapters.retriever import RetrieverMemoryIndex, RetrieverNotes
 from services.memory.facts.facts import Facts
 from services.memory.facts.learning import Learner
+from services.memory.facts.notes import NoteSearch
 from services.memory.facts.searching import MemorySearch
 from services.memory.facts.turns import Turns
 from services.memory.handlers import DeletionHandler, MemoryServicer
@@ -35,7 +36,7 @@ async def run(settings: MemorySettings) -> None:
         store = await NatsThreadStore.open(nats)
         deletions = await NatsDeletions.open(nats, service.signer, service.verifier)
         keys = await IdempotencyKeys.open(nats, KEYS)
-        index = await _index(service, settings)
+        index, notes = await _indexes(service, settings)
         threads = Threads(store, deletions, index, now=_now, new_thread_id=lambda: secrets.token_hex(THREAD_ID_BYTES))
         fact_store = await NatsFactStore.open(nats)
         learner = Learner(fact_store, now=_now)
@@ -54,7 +55,7 @@ async def run(settings: MemorySettings) -> None:
                 threads,
                 keys,
                 facts,
-                MemorySearch(facts, index),
+                MemorySearch(facts, index, NoteSearch(notes, now=_now)),
                 Turns(facts, learner, index, threads, now=_now),
                 now=_now,
             ),
@@ -63,14 +64,15 @@ async def run(settings: MemorySettings) -> None:
         await service.serve()
 
 
-async def _index(service: Service, settings: MemorySettings) -> RetrieverMemoryIndex:
+async def _indexes(service: Service, settings: MemorySettings) -> tuple[RetrieverMemoryIndex, RetrieverNotes]:
     contract = [retriever_pb2.DESCRIPTOR.services_by_name["RetrieverService"]]
     channel = await service.channel(settings.retriever_address, contract)
-    return RetrieverMemoryIndex(
-        channel,
-        search_timeout_s=settings.memory_search_timeout_s,
-        write_timeout_s=settings.memory_index_timeout_s,
+    search_timeout_s = settings.memory_search_timeout_s
+    memories = RetrieverMemoryIndex(
+        channel, search_timeout_s=search_timeout_s, write_timeout_s=settings.memory_index_timeout_s
     )
+    local = settings.local_principal()
+    return memories, RetrieverNotes(channel, settings.tools_notes_collection, local, timeout_s=search_timeout_s)
 
 
 def _now() -> datetime:

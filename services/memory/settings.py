@@ -2,10 +2,11 @@
 
 from pydantic import Field
 
-from kit.process.settings import MessageStoreSettings, SigningServiceSettings
+from kit.process.settings import Identifier, LocalUserSettings, MessageStoreSettings, SigningServiceSettings
+from kit.stores.collections import NOTES_ID
 
 
-class MemorySettings(MessageStoreSettings, SigningServiceSettings):
+class MemorySettings(MessageStoreSettings, LocalUserSettings, SigningServiceSettings):
     """Where its state lives, and whether people are remembered."""
 
     memory_enabled: bool = True
@@ -17,6 +18,9 @@ class MemorySettings(MessageStoreSettings, SigningServiceSettings):
 
     memory_search_timeout_s: float = Field(default=1.0, gt=0)
     """Longest wait for the index of memories; after it facts are looked up by words alone. It answers in 10 ms."""
+
+    tools_notes_collection: Identifier = NOTES_ID
+    """Collection of notes, as GROUNDWORK_TOOLS_NOTES_COLLECTION of the tools service says it. Each user has one of their own."""
 
     memory_index_timeout_s: float = Field(default=20.0, gt=0)
     """Longest wait for texts to be put into that index, or removed, behind whatever is being written there."""

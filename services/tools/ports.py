@@ -122,11 +122,14 @@ class Remembered:
     """Something that is remembered of the caller."""
 
     source: str
-    """`fact`, or `message` of a thread."""
+    """`fact`, `message` of a thread, or `note`."""
     text: str
     said_at: str
     """ISO 8601; empty where it is not known."""
     thread_id: str = ""
+    document_id: str = ""
+    """The document of a note."""
+    document_name: str = ""
 
 
 class Memory(Protocol):

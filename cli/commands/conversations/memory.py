@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from http import HTTPStatus
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -10,12 +12,12 @@ from cli.client.gateway import Gateway, Json, in_path
 from cli.deleting import Yes, confirm
 from cli.display.output import Output
 from cli.display.terminal import escape
-from cli.errors import UsageError
+from cli.errors import ApiError, UsageError
 from cli.running import WHERE, run
 
 memory = typer.Typer(
     no_args_is_help=True,
-    help="What is remembered of you: list, search, edit, forget, export, pause.",
+    help="What is remembered of you: list, search, edit, forget, export, pause; and your notes.",
     epilog=WHERE,
 )
 
@@ -99,7 +101,7 @@ def search_memory(
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=50, help="At most this many.")] = 10,
     as_json: AsJson = False,
 ) -> None:
-    """What is remembered that fits, by meaning and by words: facts, and messages of your threads."""
+    """What is remembered that fits, by meaning and by words: facts, messages of your threads, and notes."""
     output = Output(as_json=as_json)
 
     async def command(gateway: Gateway) -> int:
@@ -108,7 +110,12 @@ def search_memory(
             output.json(found)
             return 0
         rows = [
-            [(each["fact"] or {}).get("id") or each["thread_id"] or "", each["source"], each["at"] or "", each["text"]]
+            [
+                (each["fact"] or {}).get("id") or each["thread_id"] or each["document_name"] or "",
+                each["source"],
+                each["at"] or "",
+                each["text"],
+            ]
             for each in found["hits"]
         ]
         output.table(["id", "from", "said", "text"], rows, whole={"id"})
@@ -180,6 +187,33 @@ def export_memory() -> None:
 
     async def command(gateway: Gateway) -> int:
         output.json(await gateway.request("GET", "/v1/memory/export"))
+        return 0
+
+    run(command)
+
+
+@memory.command(name="note")
+def write_note(
+    name: Annotated[str, typer.Argument(help="The note: MEMORY.md, memories/tea.md, daily/2027-01-31.md …")],
+    file: Annotated[Path, typer.Argument(help="The file with its text.", exists=True, dir_okay=False)],
+    as_json: AsJson = False,
+) -> None:
+    """Write a note, or another version of it: a document of your notes, which conversations go by from then on."""
+    output = Output(as_json=as_json)
+
+    async def command(gateway: Gateway) -> int:
+        notes = (await gateway.request("GET", "/v1/memory/summary"))["notes_collection_id"]
+        try:
+            await gateway.request("GET", f"/v1/collections/{in_path(notes, 'collection')}")
+        except ApiError as error:
+            if error.status != HTTPStatus.NOT_FOUND:
+                raise
+            await gateway.request("POST", "/v1/collections", json={"id": notes, "name": "Notes"})
+        document = await gateway.upload(notes, file, name)
+        if as_json:
+            output.json(document)
+        else:
+            output.out.print(f"{document['id']} {document['name']} in {notes}", markup=False)
         return 0
 
     run(command)

@@ -1058,7 +1058,7 @@ export interface paths {
         put?: never;
         /**
          * Search Memory
-         * @description What is remembered that fits a text, by meaning and by words: facts, and messages of your threads.
+         * @description What is remembered that fits a text, by meaning and by words: facts, messages of your threads, and notes.
          */
         post: operations["search_memory_v1_memory_search_post"];
         delete?: never;
@@ -5380,6 +5380,16 @@ export interface components {
              * @description When it was said.
              */
             at: string | null;
+            /**
+             * Document Id
+             * @description The document of a note.
+             */
+            document_id: string | null;
+            /**
+             * Document Name
+             * @description Its name.
+             */
+            document_name: string | null;
             /** @description The fact; null for a message. */
             fact: components["schemas"]["Fact"] | null;
             /**
@@ -5389,7 +5399,7 @@ export interface components {
             message_id: string | null;
             /**
              * Score
-             * @description How well it fits; comparable within one answer only.
+             * @description How well it fits; comparable within one answer only, and not between notes and the rest.
              */
             score: number;
             /**
@@ -5397,7 +5407,7 @@ export interface components {
              * @description Where it comes from.
              * @enum {string}
              */
-            source: "fact" | "message" | "unknown";
+            source: "fact" | "message" | "note" | "unknown";
             /**
              * Text
              * @description What it says.
@@ -5448,9 +5458,9 @@ export interface components {
             query: string;
             /**
              * Source
-             * @description `fact`, or `message` of your threads; null means both.
+             * @description `fact`, `message` of your threads, or `note`; null means all.
              */
-            source?: ("fact" | "message") | null;
+            source?: ("fact" | "message" | "note") | null;
             /**
              * Top K
              * @description At most this many.
@@ -5473,6 +5483,11 @@ export interface components {
              * @description Facts that hold.
              */
             fact_count: number;
+            /**
+             * Notes Collection Id
+             * @description Your collection of notes, whose documents are remembered too; made when the first one is written.
+             */
+            notes_collection_id: string;
             /**
              * Paused
              * @description Whether nothing is learnt now, because you want it so.

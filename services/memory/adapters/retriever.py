@@ -1,4 +1,4 @@
-"""MemoryIndex and MessageCopies by the retriever's index of memories."""
+"""MemoryIndex and MessageCopies by the retriever's index of memories, and Notes by its search of documents."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -6,9 +6,10 @@ from datetime import UTC, datetime
 from groundwork.retriever.v1 import retriever_pb2 as pb
 from groundwork.retriever.v1 import retriever_pb2_grpc as rpc
 
-from kit.access.principal import Principal, use_principal
+from kit.access.principal import Principal, current_principal, use_principal
 from kit.rpc.channel import Channel
-from services.memory.facts.ports import Found, FoundItem, MemoryItem
+from kit.stores.collections import own_id
+from services.memory.facts.ports import Found, FoundItem, FoundNote, MemoryItem
 from services.memory.models import Owner
 
 _PER_PUT, _PER_REMOVAL = 64, 1_000
@@ -47,6 +48,38 @@ class RetrieverMemoryIndex:
             answer = await self._stub.SearchMemories(request, timeout=self._search_timeout_s)
         degraded = [(each.part, each.reason, each.message) for each in answer.degraded]
         return Found([_decode(each) for each in answer.found], dict(answer.counts), degraded)
+
+
+class RetrieverNotes:
+    """Notes of the caller in hand, asked for in their name."""
+
+    def __init__(self, channel: Channel, collection: str, local: Principal, *, timeout_s: float) -> None:
+        """`collection`: the name of which everybody has one of their own; the `local` user the one with the plain id."""
+        self._stub = rpc.RetrieverServiceStub(channel)
+        self._collection = collection
+        self._local = local
+        self._timeout_s = timeout_s
+
+    def collection_id(self) -> str:
+        return own_id(self._collection, current_principal(), self._local)
+
+    async def search(self, query_text: str, limit: int) -> Sequence[FoundNote]:
+        request = pb.SearchRequest(
+            queries=[query_text],
+            collection_ids=[self.collection_id()],
+            top_k=limit,
+            rerank=pb.RERANK_MODE_OFF,  # it takes longer than the hints of a message may
+        )
+        answer = await self._stub.Search(request, timeout=self._timeout_s)
+        return [
+            FoundNote(
+                hit.chunk.document_id,
+                hit.chunk.document_name,
+                hit.chunk.text,
+                hit.dense_score if hit.HasField("dense_score") else None,
+            )
+            for hit in answer.hits
+        ]
 
 
 def _principal(owner: Owner) -> Principal:

@@ -15,7 +15,7 @@ from kit.access.principal import current_principal
 from services.memory.errors import BadFact, BadForgetting, BadPageToken
 from services.memory.facts.facts import FACT, TEXT_CHARACTERS_MAX, Change, Facts
 from services.memory.facts.models import MODEL, Fact, FactKind, FactStatus, Statement, Turn
-from services.memory.facts.searching import MESSAGE, Degraded, Hit, MemorySearch
+from services.memory.facts.searching import MESSAGE, NOTE, Degraded, Hit, MemorySearch
 from services.memory.facts.turns import Turns
 from services.memory.models import Owner
 
@@ -34,8 +34,8 @@ _STATUS_NUMBERS = {
     FactStatus.SUPERSEDED: pb.FACT_STATUS_SUPERSEDED,
     FactStatus.EXPIRED: pb.FACT_STATUS_EXPIRED,
 }
-_SOURCES = {pb.MEMORY_SOURCE_UNSPECIFIED: "", pb.MEMORY_SOURCE_FACT: FACT, pb.MEMORY_SOURCE_MESSAGE: MESSAGE}
-_SOURCE_NUMBERS = {FACT: pb.MEMORY_SOURCE_FACT, MESSAGE: pb.MEMORY_SOURCE_MESSAGE}
+_SOURCE_NUMBERS = {FACT: pb.MEMORY_SOURCE_FACT, MESSAGE: pb.MEMORY_SOURCE_MESSAGE, NOTE: pb.MEMORY_SOURCE_NOTE}
+_SOURCES = {number: source for source, number in _SOURCE_NUMBERS.items()}
 
 
 class FactServicer(memory_pb2_grpc.MemoryServiceServicer):
@@ -54,6 +54,7 @@ class FactServicer(memory_pb2_grpc.MemoryServiceServicer):
             paused=overview.paused,
             fact_count=overview.fact_count,
             enabled=self._facts.enabled,
+            notes_collection_id=self._search.notes_collection_id,
         )
 
     async def PauseMemory(self, request: pb.PauseMemoryRequest, context: Any) -> pb.PauseMemoryResponse:
@@ -146,6 +147,8 @@ class FactServicer(memory_pb2_grpc.MemoryServiceServicer):
             fact=self._encode(hit.fact) if hit.fact else None,
             thread_id=hit.thread_id,
             message_id=hit.message_id,
+            document_id=hit.document_id,
+            document_name=hit.document_name,
             at=timestamp(hit.at),
         )
 

@@ -97,6 +97,28 @@ class MemoryIndex(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class FoundNote:
+    """A passage of a note. `cosine`: how near it is in meaning, where that is known."""
+
+    document_id: str
+    name: str
+    text: str
+    cosine: float | None = None
+
+
+class Notes(Protocol):
+    """The notes of the caller in hand: documents of a collection of their own."""
+
+    def collection_id(self) -> str:
+        """Where the caller's notes lie."""
+        ...
+
+    async def search(self, query_text: str, limit: int) -> Sequence[FoundNote]:
+        """The passages that fit best, by meaning and by words; none where there are no notes. Raises Unavailable."""
+        ...
+
+
 class Forgotten(Protocol):
     """Who else holds text of a fact."""
 

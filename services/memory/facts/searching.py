@@ -1,16 +1,19 @@
 """Looks up what is remembered: by meaning and by words in the index, and where that does not answer by words alone in the facts
-themselves."""
+themselves. Notes are looked up beside it, where documents are."""
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import zip_longest
 
 from kit.errors import GroundworkError
 from kit.language.terms import tokens
 from services.memory.errors import BadQuery
 from services.memory.facts.facts import FACT, Facts, Overview, item_of
 from services.memory.facts.models import Fact, FactKind
-from services.memory.facts.ports import FoundItem, MemoryIndex
+from services.memory.facts.notes import NoteSearch
+from services.memory.facts.ports import FoundItem, FoundNote, MemoryIndex
 from services.memory.models import Owner
 
 QUERY_CHARACTERS_MAX = 2_000
@@ -18,14 +21,18 @@ TOP_K_DEFAULT, TOP_K_MAX = 10, 50
 HINTS_DEFAULT = 3
 MESSAGE = "message"
 """The source of messages in the index."""
+NOTE = "note"
+"""The source of passages of notes."""
+_NOTE_CHARACTERS = 1_000
+"""Of a passage of a note: a chunk of a document may have more."""
 _LEAST_HINT_COSINE = 0.3
-"""Below it a fact has nothing to do with the message, unless it shares a word with it."""
+"""Below it a fact or a note has nothing to do with the message, unless it shares a word with it."""
 Degraded = tuple[str, str, str]
 
 
 @dataclass(frozen=True)
 class Hit:
-    """Something that is remembered: a fact, or a message of a thread."""
+    """Something that is remembered: a fact, a message of a thread, or a passage of a note."""
 
     source: str
     text: str
@@ -34,6 +41,9 @@ class Hit:
     fact: Fact | None = None
     thread_id: str = ""
     message_id: str = ""
+    document_id: str = ""
+    """The document of a note."""
+    document_name: str = ""
 
 
 @dataclass(frozen=True)
@@ -48,9 +58,15 @@ class Recalled:
 class MemorySearch:
     """Searches what is remembered of the caller."""
 
-    def __init__(self, facts: Facts, index: MemoryIndex) -> None:
+    def __init__(self, facts: Facts, index: MemoryIndex, notes: NoteSearch) -> None:
         self._facts = facts
         self._index = index
+        self._notes = notes
+
+    @property
+    def notes_collection_id(self) -> str:
+        """Where notes of the caller in hand lie."""
+        return self._notes.collection_id
 
     async def search(
         self, owner: Owner, query_text: str, limit: int, source: str = ""
@@ -63,28 +79,44 @@ class MemorySearch:
         if not self._facts.enabled:
             return [], []
         limit = min(limit or TOP_K_DEFAULT, TOP_K_MAX)
+        (hits, degraded), (notes, lacking) = await asyncio.gather(
+            self._facts_and_messages(owner, query_text, limit, source),
+            self._notes.found(query_text, limit if source in ("", NOTE) else 0),
+        )
+        return _in_turn(hits, [_note(each) for each in notes])[:limit], degraded + lacking
+
+    async def _facts_and_messages(
+        self, owner: Owner, query_text: str, limit: int, source: str
+    ) -> tuple[list[Hit], list[Degraded]]:
+        if source == NOTE:
+            return [], []
         facts = {fact.fact_id: fact for fact in await self._facts.listed(owner)}
         found, degraded = await self._found(owner, query_text, limit, source, list(facts.values()))
-        hits = [hit for item in found if (hit := _hit(item, facts)) is not None]
-        return hits[:limit], degraded
+        return [hit for item in found if (hit := _hit(item, facts)) is not None], degraded
 
     async def recall(self, owner: Owner, message: str, limit: int) -> Recalled:
-        """The summary, and the facts that have to do with a message."""
+        """The summary, and the facts and notes that have to do with a message."""
+        query, limit = message.strip()[:QUERY_CHARACTERS_MAX], limit or HINTS_DEFAULT
+        recalled, (notes, lacking) = await asyncio.gather(
+            self._recalled_facts(owner, query, limit), self._notes.found(query, limit if self._facts.enabled else 0)
+        )
+        near = [_note(each) for each in notes if _is_near(each, query)]
+        hints = _in_turn(recalled.hints, near)[:limit]
+        return Recalled(recalled.overview, hints, [*recalled.degraded, *lacking])
+
+    async def _recalled_facts(self, owner: Owner, query: str, limit: int) -> Recalled:
         overview = await self._facts.overview(owner)
         if not overview.fact_count:
             return Recalled(overview, ())
-        query = message.strip()[:QUERY_CHARACTERS_MAX]
         facts = {fact.fact_id: fact for fact in await self._facts.listed(owner)}
-        found, degraded = (
-            await self._found(owner, query, limit or HINTS_DEFAULT, FACT, list(facts.values())) if query else ([], [])
-        )
+        found, degraded = await self._found(owner, query, limit, FACT, list(facts.values())) if query else ([], [])
         hits = [hit for item in found if _is_near(item, query) and (hit := _hit(item, facts)) is not None]
         wishes = [
             Hit(FACT, fact.text, 1.0, fact.learnt_at, fact)
             for fact in facts.values()
             if fact.kind is FactKind.INSTRUCTION and fact.fact_id not in {hit.fact.fact_id for hit in hits if hit.fact}
         ]
-        return Recalled(overview, [*hits, *wishes][: limit or HINTS_DEFAULT], degraded)
+        return Recalled(overview, [*hits, *wishes][:limit], degraded)
 
     async def _found(
         self, owner: Owner, query_text: str, limit: int, source: str, facts: Sequence[Fact]
@@ -118,7 +150,17 @@ def by_words(query_text: str, facts: Sequence[Fact]) -> list[FoundItem]:
     return sorted(scored, key=lambda item: -item.score)
 
 
-def _is_near(item: FoundItem, query: str) -> bool:
+def _in_turn(first: Sequence[Hit], second: Sequence[Hit]) -> list[Hit]:
+    """Two rankings whose scores cannot be compared as one: the best of each, then the second best."""
+    return [hit for pair in zip_longest(first, second) for hit in pair if hit is not None]
+
+
+def _note(note: FoundNote) -> Hit:
+    text = " ".join(note.text.split())[:_NOTE_CHARACTERS]
+    return Hit(NOTE, text, note.cosine or 0.0, document_id=note.document_id, document_name=note.name)
+
+
+def _is_near(item: FoundItem | FoundNote, query: str) -> bool:
     return (item.cosine or 0.0) >= _LEAST_HINT_COSINE or bool(_stems(item.text) & _stems(query))
 
 

@@ -12,12 +12,21 @@ MEMORY_MODES = (AUTO, AGENTIC, ALWAYS, OFF)
 
 @dataclass(frozen=True)
 class Hint:
-    """A fact that has to do with the message in hand."""
+    """A fact, or a passage of a note, that has to do with the message in hand."""
 
     fact_id: str
     text: str
     said_on: str = ""
     """The day on which it was said, ISO 8601."""
+    document_id: str = ""
+    """The document of a note, which has no fact id."""
+    note: str = ""
+    """The note's name."""
+
+    @property
+    def shown(self) -> str:
+        """The hint as people and models read it."""
+        return f"{self.text} (from the note {self.note})" if self.document_id else self.text
 
 
 @dataclass(frozen=True)
@@ -38,7 +47,7 @@ class Hints:
     def event(self) -> Thinking:
         """Tells of them."""
         facts = "; ".join(
-            f"{hint.text} (you said so on {hint.said_on})" if hint.said_on else hint.text for hint in self.hints
+            f"{hint.text} (you said so on {hint.said_on})" if hint.said_on else hint.shown for hint in self.hints
         )
         return Thinking("memory", f"Remembered of you: {facts}.")
 

@@ -93,13 +93,13 @@ class RememberedFacts:
             await run.say(degraded("memory", "memory", error, "Answering without what is remembered of you."))
             return ""
         hints = await self._noted(run, record, recalled.hints[:wanted])
-        return remembered_block(recalled.summary, [hint.text for hint in hints])
+        return remembered_block(recalled.summary, [hint.shown for hint in hints])
 
     async def _noted(self, run: Run, record: RunRecord, hints: Sequence[Hint]) -> Sequence[Hint]:
-        """The hints that the run may show, told and recorded: it then holds text of these facts."""
+        """The hints that the run may show, told and recorded: it then holds text of these facts and notes."""
         if not hints and not run.is_recorded(_STEP):
             return ()
-        sources = {Source.fact(record.subject, hint.fact_id): hint for hint in hints}
+        sources = {_source(record.subject, hint): hint for hint in hints}
         if sources and run.journal.durable:
             try:
                 forgotten = await self._sources.depend(record.dependent, list(sources))
@@ -111,3 +111,7 @@ class RememberedFacts:
             return ()
         told = await run.once(_STEP, partial(resolved, Hints(hints)), Hints, show=Hints.event, is_last_resort=True)
         return told.hints
+
+
+def _source(subject: str, hint: Hint) -> Source:
+    return Source.document(hint.document_id) if hint.document_id else Source.fact(subject, hint.fact_id)

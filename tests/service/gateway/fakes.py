@@ -513,7 +513,9 @@ class FakeMemory(memory_pb2_grpc.MemoryServiceServicer):
         return memory_pb2.ForgetFactsResponse(forgotten_count=len(request.fact_ids))
 
     async def GetMemory(self, request: Any, context: Any) -> memory_pb2.GetMemoryResponse:
-        return memory_pb2.GetMemoryResponse(summary="Likes tea.", summary_by="rules", fact_count=1, enabled=True)
+        return memory_pb2.GetMemoryResponse(
+            summary="Likes tea.", summary_by="rules", fact_count=1, enabled=True, notes_collection_id="notes"
+        )
 
     async def PauseMemory(self, request: Any, context: Any) -> memory_pb2.PauseMemoryResponse:
         self.changes.append(request)
@@ -523,7 +525,13 @@ class FakeMemory(memory_pb2_grpc.MemoryServiceServicer):
         hit = memory_pb2.MemoryHit(
             source=memory_pb2.MEMORY_SOURCE_FACT, text="Likes tea.", score=1.0, fact=self._fact(), at=AT
         )
-        return memory_pb2.SearchMemoryResponse(hits=[hit])
+        note = memory_pb2.MemoryHit(
+            source=memory_pb2.MEMORY_SOURCE_NOTE,
+            text="Oolong.",
+            document_id="0badcafe",
+            document_name="memories/tea.md",
+        )
+        return memory_pb2.SearchMemoryResponse(hits=[hit, note])
 
 
 def event(seq: int, **payload: Any) -> run_pb.RunEvent:

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from kit.errors import Aborted, AlreadyExists, Unavailable
 from services.memory.facts.models import Fact, Profile, StoredFact
-from services.memory.facts.ports import Found, FoundItem, MemoryItem
+from services.memory.facts.ports import Found, FoundItem, FoundNote, MemoryItem
 from services.memory.models import Deletion, Message, Owner, StoredThread, Thread
 
 
@@ -146,6 +146,24 @@ class FakeIndex:
     def _check(self) -> None:
         if self.is_down:
             raise Unavailable("the index is down")
+
+
+class FakeNotes:
+    """Notes in memory: a search finds them all, in their order."""
+
+    def __init__(self) -> None:
+        self.notes: list[FoundNote] = []
+        self.is_down = False
+        self.asked = 0
+
+    def collection_id(self) -> str:
+        return "notes"
+
+    async def search(self, query_text: str, limit: int) -> Sequence[FoundNote]:
+        self.asked += 1
+        if self.is_down:
+            raise Unavailable("the index is down")
+        return self.notes[:limit]
 
 
 class FakeForgotten:

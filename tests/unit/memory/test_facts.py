@@ -12,13 +12,14 @@ from services.memory.errors import BadFact, FactNotFound
 from services.memory.facts.facts import Change, Facts
 from services.memory.facts.learning import Learner, Learnt
 from services.memory.facts.models import Fact, FactKind, FactStatus, Statement, Turn
-from services.memory.facts.ports import FactStore
+from services.memory.facts.notes import NoteSearch
+from services.memory.facts.ports import FactStore, FoundNote
 from services.memory.facts.searching import MemorySearch
 from services.memory.facts.statements import read_statements
 from services.memory.facts.summary import SUMMARY_TOKENS_MAX, list_newest
 from services.memory.facts.turns import Turns
 from services.memory.models import Message, Owner, Role
-from tests.unit.memory.fakes import FakeFactStore, FakeForgotten, FakeIndex
+from tests.unit.memory.fakes import FakeFactStore, FakeForgotten, FakeIndex, FakeNotes
 
 ANNA, BERT = Owner("local", "anna@example.org"), Owner("local", "bert")
 START = datetime(2026, 11, 27, 9, tzinfo=UTC)
@@ -42,7 +43,8 @@ class Room:
         self.turns_taken = 0
         self.learner = Learner(store, now=lambda: self.now)
         self.facts = Facts(store, self.learner, self.index, self.forgotten, now=lambda: self.now, enabled=enabled)
-        self.search = MemorySearch(self.facts, self.index)
+        self.notes = FakeNotes()
+        self.search = MemorySearch(self.facts, self.index, NoteSearch(self.notes, now=lambda: self.now))
         self.turns = Turns(self.facts, self.learner, self.index, NoThreads(), now=lambda: self.now)
 
     async def say(self, text: str, owner: Owner = ANNA, *, run_id: str = "", thread_id: str = "") -> Learnt:
@@ -237,7 +239,7 @@ async def test_hints_are_facts_that_have_to_do_with_the_message_and_lost_ones_ar
     recalled = await room.search.recall(ANNA, "which peanuts may I eat", 3)
     assert [hit.text for hit in recalled.hints] == ["I'm allergic to peanuts"]
     assert recalled.degraded
-    assert (await room.search.recall(BERT, "which peanuts may I eat", 3)).hints == ()
+    assert not (await room.search.recall(BERT, "which peanuts may I eat", 3)).hints
 
 
 def test_a_summary_stays_within_its_bound_and_tells_of_each_kind() -> None:
@@ -250,3 +252,45 @@ def test_a_summary_stays_within_its_bound_and_tells_of_each_kind() -> None:
     assert estimate_tokens(summary) <= SUMMARY_TOKENS_MAX
     assert summary.startswith("About:")
     assert "Likes and dislikes:" in summary
+
+
+def note(name: str, text: str, cosine: float | None = 0.5) -> FoundNote:
+    return FoundNote(f"d-{name}", name, text, cosine)
+
+
+async def test_notes_are_hints_beside_facts_and_only_those_that_are_near() -> None:
+    room = Room(FakeFactStore())
+    room.notes.notes = [
+        note("MEMORY.md", "Ghent has three towers."),
+        note("MEMORY.md", "Another passage of it."),
+        note("memories/tea.md", "Oolong.", cosine=0.1),
+    ]
+    recalled = await room.search.recall(ANNA, "What is there to see in Ghent?", 3)
+    assert [(hit.source, hit.document_name) for hit in recalled.hints] == [("note", "MEMORY.md")]
+    await room.say("I live in Ghent.")
+    recalled = await room.search.recall(ANNA, "What is there to see in Ghent?", 3)
+    assert [hit.text for hit in recalled.hints] == ["I live in Ghent", "Ghent has three towers."]
+    hits, _ = await room.search.search(ANNA, "Ghent", 10, "note")
+    assert [hit.document_id for hit in hits] == ["d-MEMORY.md", "d-memories/tea.md"]
+    hits, _ = await room.search.search(ANNA, "Ghent", 10, "fact")
+    assert [hit.source for hit in hits] == ["fact"]
+
+
+async def test_daily_notes_of_more_than_thirty_days_ago_are_left_out() -> None:
+    room = Room(FakeFactStore())
+    names = ["daily/2026-10-28.md", "2026-10-27.md", "memories/2026-13-45.md", "memories/plan 2026-01-01 x.md"]
+    room.notes.notes = [note(name, "x") for name in names]
+    hits, _ = await room.search.search(ANNA, "x", 10, "note")
+    assert [hit.document_name for hit in hits] == [name for name in names if name != "2026-10-27.md"]
+
+
+async def test_facts_are_hints_while_notes_cannot_be_looked_up_and_none_are_asked_for_when_memory_is_off() -> None:
+    room = Room(FakeFactStore())
+    await room.say("I live in Ghent.")
+    room.notes.is_down = True
+    recalled = await room.search.recall(ANNA, "Where do I live? Is it Ghent?", 3)
+    assert [hit.text for hit in recalled.hints] == ["I live in Ghent"]
+    assert [part for part, _, _ in recalled.degraded] == ["memory"]
+    off = Room(FakeFactStore(), enabled=False)
+    await off.search.recall(ANNA, "Where do I live?", 3)
+    assert off.notes.asked == 0

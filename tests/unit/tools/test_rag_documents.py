@@ -124,7 +124,8 @@ async def test_a_bound_call_keeps_to_its_collections(documents: FakeDocuments) -
     [
         ("Q4 report", "x", "Q4 report.md"),
         ("plan.TXT", "x", "plan.TXT"),
-        ("../../etc/passwd", "x", "etc passwd.md"),
+        ("../../etc/passwd", "x", "etc/passwd.md"),
+        ("memories/green tea", "x", "memories/green tea.md"),
         ("a\u202eb\n c", "x", "ab c.md"),
         ("", "# The API\nis new", "The API is new (0e403b98).md"),
         ("...", "///", "note (0e403b98).md"),

@@ -9,7 +9,7 @@ retriever:     {signs: true,  store: true,  user: false, data: true}
 reranker:      {signs: false, store: false, user: false, data: true}
 ingest:        {signs: true,  store: true,  user: true,  data: true,  args: [api]}
 ingest-worker: {signs: true,  store: true,  user: true,  data: true,  args: [worker], image: ingest}
-memory:        {signs: true,  store: true,  user: false, data: false}
+memory:        {signs: true,  store: true,  user: true,  data: false}
 tools:         {signs: true,  store: true,  user: true,  data: false}
 {{- end -}}
 

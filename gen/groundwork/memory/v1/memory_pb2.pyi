@@ -131,6 +131,8 @@ class _MemorySourceEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_MemorySo
     """A fact."""
     MEMORY_SOURCE_MESSAGE: _MemorySource.ValueType  # 2
     """A message of a thread."""
+    MEMORY_SOURCE_NOTE: _MemorySource.ValueType  # 3
+    """A passage of a note, which is a document of the caller's collection of notes."""
 
 class MemorySource(_MemorySource, metaclass=_MemorySourceEnumTypeWrapper):
     """Where something that is remembered comes from."""
@@ -141,6 +143,8 @@ MEMORY_SOURCE_FACT: MemorySource.ValueType  # 1
 """A fact."""
 MEMORY_SOURCE_MESSAGE: MemorySource.ValueType  # 2
 """A message of a thread."""
+MEMORY_SOURCE_NOTE: MemorySource.ValueType  # 3
+"""A passage of a note, which is a document of the caller's collection of notes."""
 Global___MemorySource: _TypeAlias = MemorySource  # noqa: Y015
 
 class _FactChangeKind:
@@ -1101,6 +1105,7 @@ class GetMemoryResponse(_message.Message):
     PAUSED_FIELD_NUMBER: _builtins.int
     FACT_COUNT_FIELD_NUMBER: _builtins.int
     ENABLED_FIELD_NUMBER: _builtins.int
+    NOTES_COLLECTION_ID_FIELD_NUMBER: _builtins.int
     summary: _builtins.str
     """At most 300 tokens; empty where nothing is known."""
     summary_by: _builtins.str
@@ -1111,6 +1116,8 @@ class GetMemoryResponse(_message.Message):
     """Facts that hold."""
     enabled: _builtins.bool
     """Whether an operator lets anything be remembered at all."""
+    notes_collection_id: _builtins.str
+    """The caller's collection of notes: what is remembered includes its documents. It is there once the first note is written."""
     def __init__(
         self,
         *,
@@ -1119,10 +1126,11 @@ class GetMemoryResponse(_message.Message):
         paused: _builtins.bool = ...,
         fact_count: _builtins.int = ...,
         enabled: _builtins.bool = ...,
+        notes_collection_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["enabled", b"enabled", "fact_count", b"fact_count", "paused", b"paused", "summary", b"summary", "summary_by", b"summary_by"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["enabled", b"enabled", "fact_count", b"fact_count", "notes_collection_id", b"notes_collection_id", "paused", b"paused", "summary", b"summary", "summary_by", b"summary_by"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1444,12 +1452,14 @@ class MemoryHit(_message.Message):
     ROLE_FIELD_NUMBER: _builtins.int
     AT_FIELD_NUMBER: _builtins.int
     RUN_ID_FIELD_NUMBER: _builtins.int
+    DOCUMENT_ID_FIELD_NUMBER: _builtins.int
+    DOCUMENT_NAME_FIELD_NUMBER: _builtins.int
     source: Global___MemorySource.ValueType
     """Where it comes from."""
     text: _builtins.str
     """What it says."""
     score: _builtins.float
-    """How well it fits; comparable within one answer only."""
+    """How well it fits; comparable within one answer only, and not between notes and the other sources."""
     thread_id: _builtins.str
     """The thread of a message."""
     message_id: _builtins.str
@@ -1458,6 +1468,10 @@ class MemoryHit(_message.Message):
     """Who wrote the message."""
     run_id: _builtins.str
     """The run of a message."""
+    document_id: _builtins.str
+    """The document of a note."""
+    document_name: _builtins.str
+    """Its name, for example "memories/tea.md"."""
     @_builtins.property
     def fact(self) -> Global___Fact:
         """The fact; unset for a message."""
@@ -1478,10 +1492,12 @@ class MemoryHit(_message.Message):
         role: Global___Role.ValueType = ...,
         at: _timestamp_pb2.Timestamp | None = ...,
         run_id: _builtins.str = ...,
+        document_id: _builtins.str = ...,
+        document_name: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["at", b"at", "fact", b"fact"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["at", b"at", "fact", b"fact", "message_id", b"message_id", "role", b"role", "run_id", b"run_id", "score", b"score", "source", b"source", "text", b"text", "thread_id", b"thread_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["at", b"at", "document_id", b"document_id", "document_name", b"document_name", "fact", b"fact", "message_id", b"message_id", "role", b"role", "run_id", b"run_id", "score", b"score", "source", b"source", "text", b"text", "thread_id", b"thread_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1528,7 +1544,7 @@ class RecallRequest(_message.Message):
     message_text: _builtins.str
     """The message that is to be answered."""
     top_k: _builtins.int
-    """Facts that fit, at most; 0 means 3."""
+    """Facts and passages of notes that fit, at most; 0 means 3."""
     def __init__(
         self,
         *,

@@ -242,14 +242,14 @@ class MemoryServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def SearchMemory(self, request, context):
-        """What is remembered that fits a text: facts and messages of the caller's threads, best first.
+        """What is remembered that fits a text: facts, messages of the caller's threads and passages of their notes, best first.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Recall(self, request, context):
-        """What an answer to a message may go by: the summary, and the facts that fit the message best.
+        """What an answer to a message may go by: the summary, and the facts and notes that fit the message best.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -49,9 +49,9 @@ class MemoryServiceStub:
     is stored when this returns. Harmless when repeated.
     """
     SearchMemory: _aio.UnaryUnaryMultiCallable[_memory_pb2.SearchMemoryRequest, _memory_pb2.SearchMemoryResponse]
-    """What is remembered that fits a text: facts and messages of the caller's threads, best first."""
+    """What is remembered that fits a text: facts, messages of the caller's threads and passages of their notes, best first."""
     Recall: _aio.UnaryUnaryMultiCallable[_memory_pb2.RecallRequest, _memory_pb2.RecallResponse]
-    """What an answer to a message may go by: the summary, and the facts that fit the message best."""
+    """What an answer to a message may go by: the summary, and the facts and notes that fit the message best."""
     LearnTurn: _aio.UnaryUnaryMultiCallable[_memory_pb2.LearnTurnRequest, _memory_pb2.LearnTurnResponse]
     """Learns from what the caller has said in a turn, once for each turn."""
     KeepSummary: _aio.UnaryUnaryMultiCallable[_memory_pb2.KeepSummaryRequest, _memory_pb2.KeepSummaryResponse]
@@ -188,7 +188,7 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _memory_pb2.SearchMemoryRequest,
         context: _aio.ServicerContext[_memory_pb2.SearchMemoryRequest, _abc.Awaitable[_memory_pb2.SearchMemoryResponse]],
     ) -> _abc.Awaitable[_memory_pb2.SearchMemoryResponse]:
-        """What is remembered that fits a text: facts and messages of the caller's threads, best first."""
+        """What is remembered that fits a text: facts, messages of the caller's threads and passages of their notes, best first."""
 
     @_abc_1.abstractmethod
     def Recall(
@@ -196,7 +196,7 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _memory_pb2.RecallRequest,
         context: _aio.ServicerContext[_memory_pb2.RecallRequest, _abc.Awaitable[_memory_pb2.RecallResponse]],
     ) -> _abc.Awaitable[_memory_pb2.RecallResponse]:
-        """What an answer to a message may go by: the summary, and the facts that fit the message best."""
+        """What an answer to a message may go by: the summary, and the facts and notes that fit the message best."""
 
     @_abc_1.abstractmethod
     def LearnTurn(

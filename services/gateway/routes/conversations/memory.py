@@ -110,7 +110,7 @@ async def export_memory(services: Services) -> MemoryExport:
 
 @router.post("/search", responses=problems(413, 415))
 async def search_memory(query: MemoryQuery, services: Services) -> MemoryHits:
-    """What is remembered that fits a text, by meaning and by words: facts, and messages of your threads."""
+    """What is remembered that fits a text, by meaning and by words: facts, messages of your threads, and notes."""
     request = pb.SearchMemoryRequest(
         query_text=query.query,
         top_k=query.top_k,

@@ -82,6 +82,9 @@ class MemorySummary(BaseModel):
     fact_count: int = Field(description="Facts that hold.")
     paused: bool = Field(description="Whether nothing is learnt now, because you want it so.")
     enabled: bool = Field(description="Whether the operator lets anything be remembered.")
+    notes_collection_id: str = Field(
+        description="Your collection of notes, whose documents are remembered too; made when the first one is written."
+    )
 
 
 class MemoryPause(RequestBody):
@@ -121,20 +124,24 @@ class MemoryQuery(RequestBody):
 
     query: Annotated[str, Field(min_length=1, max_length=2000), NOT_BLANK] = Field(description="What to look for.")
     top_k: Annotated[int, Field(ge=1, le=50), WHOLE] = Field(default=10, description="At most this many.")
-    source: Literal["fact", "message"] | None = Field(
-        default=None, description="`fact`, or `message` of your threads; null means both."
+    source: Literal["fact", "message", "note"] | None = Field(
+        default=None, description="`fact`, `message` of your threads, or `note`; null means all."
     )
 
 
 class MemoryHit(BaseModel):
     """Something that is remembered."""
 
-    source: Literal["fact", "message", "unknown"] = Field(description="Where it comes from.")
+    source: Literal["fact", "message", "note", "unknown"] = Field(description="Where it comes from.")
     text: str = Field(description="What it says.")
-    score: float = Field(description="How well it fits; comparable within one answer only.")
+    score: float = Field(
+        description="How well it fits; comparable within one answer only, and not between notes and the rest."
+    )
     fact: Fact | None = Field(description="The fact; null for a message.")
     thread_id: str | None = Field(description="The thread of a message.")
     message_id: str | None = Field(description="The message.")
+    document_id: str | None = Field(description="The document of a note.")
+    document_name: str | None = Field(description="Its name.")
     at: Moment | None = Field(description="When it was said.")
 
 

@@ -42,7 +42,11 @@ class MemoryFacts:
     async def recall(self, message: str, limit: int) -> Recalled:
         request = pb.RecallRequest(message_text=message[:_QUERY_CHARACTERS_MAX], top_k=limit)
         answer = await self._stub.Recall(request, timeout=self._timeout_s)
-        hints = [Hint(hit.fact.fact_id, hit.text, _day(hit)) for hit in answer.hints if hit.HasField("fact")]
+        hints = [
+            Hint(hit.fact.fact_id, hit.text, _day(hit), hit.document_id, hit.document_name)
+            for hit in answer.hints
+            if hit.HasField("fact") or hit.document_id
+        ]
         degraded = [Degradation(each.part, each.reason, each.message) for each in answer.degraded]
         return Recalled(answer.summary, hints, degraded)
 

@@ -11,7 +11,7 @@ from services.tools.adapters.services.refusals import put_plainly
 from services.tools.ports import Remembered
 
 _TIMEOUT_S = 4.0
-_SOURCES = {pb.MEMORY_SOURCE_FACT: "fact", pb.MEMORY_SOURCE_MESSAGE: "message"}
+_SOURCES = {pb.MEMORY_SOURCE_FACT: "fact", pb.MEMORY_SOURCE_MESSAGE: "message", pb.MEMORY_SOURCE_NOTE: "note"}
 
 
 class MemoryService:
@@ -31,6 +31,8 @@ class MemoryService:
                 hit.text,
                 hit.at.ToDatetime(tzinfo=UTC).isoformat() if hit.HasField("at") else "",
                 hit.thread_id,
+                hit.document_id,
+                hit.document_name,
             )
             for hit in answer.hits
         ]

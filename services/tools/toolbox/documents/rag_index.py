@@ -30,7 +30,9 @@ SCHEMA = {
         "name": "rag_index",
         "description": (
             "Keeps a text as a document that later searches find, for example a note or a summary. A document of the same title in "
-            "the same collection is replaced. Says when the text is searchable."
+            "the same collection is replaced. Says when the text is searchable. The user's notes are remembered in later "
+            "conversations: MEMORY.md has what lasts, SESSION-STATE.md what is being worked on, daily/2026-01-31.md what a day "
+            "brought, and the folder memories/ one subject a file."
         ),
         "parameters": {
             "type": "object",
@@ -43,7 +45,10 @@ SCHEMA = {
                 },
                 "title": {
                     "type": "string",
-                    "description": "Name of the document, for example 'Q4 report'. Default: the beginning of the text.",
+                    "description": (
+                        "Name of the document, with its folder where it has one: 'Q4 report', 'memories/tea.md'. Default: the "
+                        "beginning of the text."
+                    ),
                     "maxLength": TITLE_CHARACTERS_MAX,
                 },
                 "collection_id": {
@@ -131,9 +136,9 @@ def _output(document: Document | None, name: str) -> ToolOutput:
 
 
 def document_name(title: str, text: str, call_id: str) -> str:
-    """A file name from the title; else from the beginning of the text, with a mark of the call, so that two notes that begin alike
-    are two documents and a repeated call makes one."""
-    if named := _clean(title):
+    """A file name from the title, with its folders. Without a title it is the beginning of the text, with a mark of the call, so
+    that two notes that begin alike are two documents and a repeated call makes one."""
+    if named := "/".join(part for each in title.split("/") if (part := _clean(each))):
         return named if named.lower().endswith(_SUFFIXES) else f"{named}.md"
     beginning = _clean(text[: 4 * _NAME_FROM_TEXT_CHARACTERS].lstrip("#*>- \n"))[:_NAME_FROM_TEXT_CHARACTERS].strip()
     mark = hashlib.sha256(call_id.encode()).hexdigest()[:8]

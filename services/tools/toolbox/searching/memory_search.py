@@ -1,4 +1,4 @@
-"""Looks up what is remembered of the user: facts, and what was said in earlier conversations."""
+"""Looks up what is remembered of the user: facts, notes, and what was said in earlier conversations."""
 
 from typing import Any
 
@@ -11,8 +11,8 @@ SCHEMA = {
     "function": {
         "name": "memory_search",
         "description": (
-            "Searches what is remembered of the user: what they have said of themself, and earlier conversations with them. It is "
-            "no document: never cite it."
+            "Searches what is remembered of the user: what they have said of themself, earlier conversations with them, and notes. "
+            "It is no source: never cite it."
         ),
         "parameters": {
             "type": "object",
@@ -57,6 +57,8 @@ async def memory_search(query: str, context: ToolContext, top_k: int = 10) -> di
     hits = await context.services.memory.search(query, top_k)
     return {
         "hits": [
-            {"from": hit.source, "text": hit.text, "said_at": hit.said_at, "thread_id": hit.thread_id} for hit in hits
+            {"from": hit.source, "text": hit.text, "said_at": hit.said_at, "thread_id": hit.thread_id}
+            | ({"note": hit.document_name, "document_id": hit.document_id} if hit.document_id else {})
+            for hit in hits
         ]
     }
