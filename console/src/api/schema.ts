@@ -2168,12 +2168,22 @@ export interface components {
             /** @description The schema, in a chat completion. */
             json_schema?: components["schemas"]["AnswerSchema"] | null;
             /**
+             * Name
+             * @description A label of the schema, in Responses.
+             */
+            name?: string | null;
+            /**
              * Schema
              * @description The schema, in Responses.
              */
             schema?: {
                 [key: string]: unknown;
             } | null;
+            /**
+             * Strict
+             * @description The answer follows its schema in any case.
+             */
+            strict?: boolean | null;
             /**
              * Type
              * @description `text`, `json_object` or `json_schema`.
@@ -2188,12 +2198,22 @@ export interface components {
          */
         AnswerSchema: {
             /**
+             * Name
+             * @description A label.
+             */
+            name?: string | null;
+            /**
              * Schema
              * @description JSON Schema of an object.
              */
             schema?: {
                 [key: string]: unknown;
             } | null;
+            /**
+             * Strict
+             * @description The answer follows its schema in any case.
+             */
+            strict?: boolean | null;
         } & {
             [key: string]: unknown;
         };
@@ -2916,10 +2936,25 @@ export interface components {
          */
         ChatCompletionRequest: {
             /**
+             * Audio
+             * @description Refused: voice has sockets of its own.
+             */
+            audio?: unknown;
+            /**
              * Collection Ids
              * @description Groundwork's own: where to look.
              */
             collection_ids?: string[] | null;
+            /**
+             * Function Call
+             * @description Refused: use `tool_choice`.
+             */
+            function_call?: unknown;
+            /**
+             * Functions
+             * @description Refused: use `tools`.
+             */
+            functions?: unknown;
             /**
              * Guard
              * @description Groundwork's own. What becomes of a question that gives orders to the model, asks for its secrets or asks for harm: `flag` (the run says so) or `block` (it is refused with `QUESTION_BLOCKED`). Null means the service's setting, which this may only make stricter.
@@ -2940,6 +2975,11 @@ export interface components {
              * @description The last one is the user's, or a `tool`'s.
              */
             messages: components["schemas"]["ChatMessage"][];
+            /**
+             * Modalities
+             * @description `text`; others are refused.
+             */
+            modalities?: string[] | null;
             /**
              * Model
              * @description `groundwork`, `groundwork/<agent>` or `groundwork/research`; with `@` and a collection's id behind it, that collection is searched: `groundwork@handbook`.
@@ -4902,6 +4942,11 @@ export interface components {
             parameters?: {
                 [key: string]: unknown;
             } | null;
+            /**
+             * Strict
+             * @description Arguments follow their schema in any case.
+             */
+            strict?: boolean | null;
         } & {
             [key: string]: unknown;
         };
@@ -7053,6 +7098,11 @@ export interface components {
              * @description The response that this one goes on from. Not together with `thread_id`.
              */
             previous_response_id?: string | null;
+            /**
+             * Prompt
+             * @description Refused: write it into `instructions` and `input`.
+             */
+            prompt?: unknown;
             /** @description Effort of `groundwork/research`. */
             reasoning?: components["schemas"]["Reasoning"] | null;
             /**
@@ -7122,6 +7172,11 @@ export interface components {
             parameters?: {
                 [key: string]: unknown;
             } | null;
+            /**
+             * Strict
+             * @description Arguments follow their schema in any case.
+             */
+            strict?: boolean | null;
             /**
              * Type
              * @description `file_search` or `function`; others are refused.

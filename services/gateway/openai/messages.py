@@ -19,8 +19,14 @@ class OpenAiBody(BaseModel):
     model_config = ConfigDict(extra="allow", strict=True)
 
     def ignored(self) -> list[str]:
-        """Names of the members that were given and change nothing."""
-        return sorted(self.model_extra or ())
+        """Names of the members that were given and change nothing, those of members with their path."""
+        names = set(self.model_extra or ())
+        for name in self.model_fields_set.difference(names):
+            value = getattr(self, name)
+            for each in value if isinstance(value, list) else (value,):
+                if isinstance(each, OpenAiBody):
+                    names.update(f"{name}.{inner}" for inner in each.ignored())
+        return sorted(names)
 
 
 class ContentPart(OpenAiBody):
@@ -85,6 +91,7 @@ class FunctionDefinition(OpenAiBody):
     name: _FunctionName = Field(description="1 to 64 letters, digits, `-` and `_`.")
     description: str | None = Field(default=None, max_length=20_000, description="What it does, for the model.")
     parameters: dict[str, Any] | None = Field(default=None, description="JSON Schema of its arguments, an object.")
+    strict: bool | None = Field(default=None, description="Arguments follow their schema in any case.")
 
     @property
     def schema_text(self) -> str:
@@ -138,6 +145,8 @@ class AnswerSchema(OpenAiBody):
     """A schema that the answer follows."""
 
     definition: dict[str, Any] | None = Field(default=None, alias="schema", description="JSON Schema of an object.")
+    name: str | None = Field(default=None, max_length=64, description="A label.")
+    strict: bool | None = Field(default=None, description="The answer follows its schema in any case.")
 
 
 class AnswerFormat(OpenAiBody):
@@ -146,6 +155,8 @@ class AnswerFormat(OpenAiBody):
     type: str = Field(max_length=40, description="`text`, `json_object` or `json_schema`.")
     json_schema: AnswerSchema | None = Field(default=None, description="The schema, in a chat completion.")
     definition: dict[str, Any] | None = Field(default=None, alias="schema", description="The schema, in Responses.")
+    name: str | None = Field(default=None, max_length=64, description="A label of the schema, in Responses.")
+    strict: bool | None = Field(default=None, description="The answer follows its schema in any case.")
 
     def schema_text(self, field: str) -> str:
         """The schema as JSON text; empty for an answer that is text. Raises UnsupportedParameter."""

@@ -1,6 +1,7 @@
 """Requests of chat completions. Each parameter is honoured, refused with a reason, or ignored and named."""
 
-from typing import Annotated, Literal
+from collections.abc import Iterable
+from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field
 
@@ -77,6 +78,12 @@ class ChatCompletionRequest(Sampled):
     reasoning_effort: str | None = Field(
         default=None, max_length=20, description="`low`, `medium` or `high` effort of `groundwork/research`."
     )
+    modalities: list[Annotated[str, Field(max_length=40)]] | None = Field(
+        default=None, max_length=8, description="`text`; others are refused."
+    )
+    audio: Any = Field(default=None, description="Refused: voice has sockets of its own.")
+    functions: Any = Field(default=None, description="Refused: use `tools`.")
+    function_call: Any = Field(default=None, description="Refused: use `tool_choice`.")
 
     @property
     def answer_tokens(self) -> int:
@@ -90,19 +97,35 @@ class ChatCompletionRequest(Sampled):
 
     def ignored(self) -> list[str]:
         """Names of the members that were given and change nothing."""
-        unused = {"function"} | ({"system", "developer"} if is_research(self.model) else set())
-        return sorted([*super().ignored(), *{f"messages.{each.role}" for each in self.messages if each.role in unused}])
+        names = {*super().ignored(), *unused_roles("messages", self.model, (each.role for each in self.messages))}
+        if self.reasoning_effort and not is_research(self.model):
+            names.add("reasoning_effort")
+        return sorted(names)
 
     def check(self) -> None:
         """Raises UnsupportedParameter for what would silently be another answer than was asked for."""
         if (self.n or 1) > 1:
             raise UnsupportedParameter("one answer is given to a request; leave `n` out and ask again", field="n")
+        for field, instead in (("functions", "tools"), ("function_call", "tool_choice")):
+            if getattr(self, field):
+                raise UnsupportedParameter(f"`{field}` has been given up by OpenAI; use `{instead}`", field=field)
+        if self.audio or set(self.modalities or ()) - {"text"}:
+            raise UnsupportedParameter(
+                "answers are text here; leave `audio` and `modalities` out, or speak over /v1/realtime or /ws/voice-chat",
+                field="audio" if self.audio else "modalities",
+            )
         if is_research(self.model) and (self.tools or self.answer_schema):
             field = "tools" if self.tools else "response_format"
             raise UnsupportedParameter(
                 f"`groundwork/research` writes text and calls no functions; leave `{field}` out, or ask `groundwork`",
                 field=field,
             )
+
+
+def unused_roles(field: str, model: str, roles: Iterable[str | None]) -> set[str]:
+    """Roles whose messages change nothing, as members of `field`."""
+    unused = {"function"} | ({"system", "developer"} if is_research(model) else set())
+    return {f"{field}.{role}" for role in roles if role in unused}
 
 
 def is_research(model: str) -> bool:

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, ValidationError
 
 from services.gateway.errors import UnsupportedParameter
 from services.gateway.openai.messages import (
@@ -16,7 +16,13 @@ from services.gateway.openai.messages import (
     Words,
     words_of,
 )
-from services.gateway.openai.requests import AnswerTokens, ChatCompletionRequest, Sampled
+from services.gateway.openai.requests import (
+    AnswerTokens,
+    ChatCompletionRequest,
+    Sampled,
+    is_research,
+    unused_roles,
+)
 from services.gateway.schemas.fields import CollectionId, Pattern
 
 _RESPONSE_ID = Pattern("^resp_[0-9a-f]{32}$", "is no response id; it is resp_ and 32 of 0-9 and a-f")
@@ -81,6 +87,7 @@ class ResponseTool(OpenAiBody):
     parameters: dict[str, Any] | None = Field(
         default=None, description="Of a function: JSON Schema of its arguments, an object."
     )
+    strict: bool | None = Field(default=None, description="Arguments follow their schema in any case.")
 
     def as_chat(self) -> ChatTool:
         """The function as a tool of a chat completion. Raises UnsupportedParameter."""
@@ -141,14 +148,29 @@ class ResponsesRequest(Sampled):
     max_output_tokens: AnswerTokens | None = Field(default=None, description="Tokens of the answer.")
     reasoning: Reasoning | None = Field(default=None, description="Effort of `groundwork/research`.")
     conversation: Any = Field(default=None, description="Refused: use `previous_response_id`.")
+    prompt: Any = Field(default=None, description="Refused: write it into `instructions` and `input`.")
 
     @property
     def answer_schema(self) -> str:
         """The schema of the answer; empty for text. Raises UnsupportedParameter."""
         return self.text.format.schema_text("text.format") if self.text and self.text.format else ""
 
+    def ignored(self) -> list[str]:
+        """Names of the members that were given and change nothing."""
+        roles = () if isinstance(self.input, str) else (each.role for each in self.input)
+        names = {*super().ignored(), *unused_roles("input", self.model, roles)}
+        if self.instructions and is_research(self.model):
+            names.add("instructions")
+        if self.reasoning and self.reasoning.effort and not is_research(self.model):
+            names.add("reasoning.effort")
+        return sorted(names)
+
     def as_chat(self) -> ChatCompletionRequest:
         """The same as a chat completion. Raises UnsupportedParameter."""
+        if self.prompt is not None:
+            raise UnsupportedParameter(
+                "prompts are not kept here; write what it says into `instructions` and `input`", field="prompt"
+            )
         if self.conversation is not None:
             raise UnsupportedParameter(
                 "conversations are not kept here; go on from a response with `previous_response_id`",
@@ -159,6 +181,15 @@ class ResponsesRequest(Sampled):
                 "a response in the background is fetched later; leave `stream` and `store: false` out",
                 field="background",
             )
+        try:
+            return self._as_chat()
+        except ValidationError:  # texts of pieces, and instructions, are only now together
+            raise UnsupportedParameter(
+                "`input` and `instructions` have more than 1000 items, or a text of more than 100 000 characters; send less",
+                field="input",
+            ) from None
+
+    def _as_chat(self) -> ChatCompletionRequest:
         search = [each for each in self.tools or () if each.type == "file_search"]
         places = [store_id for each in search for store_id in each.vector_store_ids]
         return ChatCompletionRequest(

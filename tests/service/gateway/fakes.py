@@ -73,6 +73,7 @@ class FakeIngest(ingest_pb2_grpc.IngestServiceServicer):
         self.dead_letters: dict[str, ingest_pb2.DeadLetter] = {}
         self.requeues: list[Any] = []
         self.updates: list[Any] = []
+        self.listed: list[ingest_pb2.ListDocumentsRequest] = []
         self.named: list[str] = []
         """Collections that were asked for, in order."""
         self.access: ingest_pb2.DocumentAccess | None = None
@@ -123,6 +124,7 @@ class FakeIngest(ingest_pb2_grpc.IngestServiceServicer):
 
     async def ListDocuments(self, request: Any, context: Any) -> ingest_pb2.ListDocumentsResponse:
         self.named.append(request.collection_id)
+        self.listed.append(ingest_pb2.ListDocumentsRequest.FromString(request.SerializeToString()))
         found = [
             each
             for each in self.documents.values()

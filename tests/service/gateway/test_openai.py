@@ -175,3 +175,47 @@ async def test_what_changes_nothing_is_named(client: httpx.AsyncClient) -> None:
     body = {"model": "groundwork/research", "messages": ASKED, "temperature": 0.2, "logit_bias": {}, "user": "ann"}
     answer = await client.post("/v1/chat/completions", json=body)
     assert answer.headers["x-groundwork-ignored"] == "logit_bias, messages.system, user"
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "field", "param"),
+    [
+        ("chat/completions", {"messages": ASKED}, "answer_schema", "response_format"),
+        ("chat/completions", {"messages": ASKED}, "called", "messages"),
+        ("responses", {"input": "How long?"}, "answer_schema", "text.format"),
+        ("responses", {"input": "How long?"}, "called", "input"),
+        ("responses", {"input": "How long?"}, "previous_run_id", "previous_response_id"),
+    ],
+)
+async def test_error_of_a_service_names_the_parameter_that_the_client_has_sent(
+    client: httpx.AsyncClient, world: World, path: str, body: dict[str, object], field: str, param: str
+) -> None:
+    world.orchestrator.start_failure = InvalidArgument("it is wrong", reason="INVALID_REQUEST", field=field)
+    answer = await client.post(f"/v1/{path}", json={"model": "groundwork", **body})
+    assert (answer.status_code, answer.json()["error"]["param"]) == (400, param)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"input": [{"role": "user", "content": "Hi"}] * 1000, "instructions": "Be brief."},
+        {
+            "input": [
+                {
+                    "type": "function_call_output",
+                    "call_id": "c1",
+                    "output": [{"type": "input_text", "text": "x" * 60_000}] * 2,
+                }
+            ]
+        },
+        {"input": [{"role": "user", "content": [{"type": "input_image"}]}]},
+        {"text": {"format": {"type": "xml"}}},
+    ],
+    ids=["too many", "too long together", "a picture", "an unknown format"],
+)
+async def test_refusals_of_responses_name_parameters_of_responses(
+    client: httpx.AsyncClient, changed: dict[str, object]
+) -> None:
+    answer = await client.post("/v1/responses", json={"model": "groundwork", "input": "How long?", **changed})
+    assert answer.status_code == 400, answer.text
+    assert answer.json()["error"]["param"] in ("input", "text.format")

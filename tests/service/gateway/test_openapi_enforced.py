@@ -140,6 +140,7 @@ NOT_IN_SCHEMA = {
         ("ChatCompletionRequest", name)
         for name in ("model", "messages", "tools", "n", "response_format", "tool_choice")
     ),  # one answer, functions and schemas of objects
+    *(("ChatCompletionRequest", name) for name in ("modalities", "audio", "functions", "function_call")),  # not offered
     *(
         ("NewFileBatch", name) for name in ("file_ids", "files", "attributes")
     ),  # one of the first two, attributes of some length
@@ -149,7 +150,7 @@ NOT_IN_SCHEMA = {
     *(("EmbeddingsRequest", name) for name in ("model", "input", "dimensions")),  # one that is there, and texts
     *(
         ("ResponsesRequest", name)
-        for name in ("model", "input", "tools", "text", "tool_choice", "background", "conversation")
+        for name in ("model", "input", "tools", "text", "tool_choice", "background", "conversation", "prompt")
     ),  # the same
 }
 """Members whose accepted values are refused in combination with others: only what the schema refuses is tried."""

@@ -118,11 +118,6 @@ class StoreSearch(OpenAiBody):
         """What is looked for."""
         return [self.query] if isinstance(self.query, str) else self.query
 
-    def ignored(self) -> list[str]:
-        """Names of the members that were given and change nothing."""
-        options = self.ranking_options.ignored() if self.ranking_options else []
-        return sorted([*super().ignored(), *(f"ranking_options.{name}" for name in options)])
-
 
 def search_filter(filters: dict[str, Any] | None) -> retriever_pb2.Filter | None:
     """The filter over attributes. Raises UnsupportedParameter for what the index cannot do."""
