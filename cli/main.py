@@ -22,6 +22,7 @@ from cli.commands.administration.usage import usage
 from cli.commands.conversations.agents import agents
 from cli.commands.conversations.approvals import approvals
 from cli.commands.conversations.chatting import Verify, chat
+from cli.commands.conversations.connections import connections
 from cli.commands.conversations.extract import extract
 from cli.commands.conversations.memory import memory
 from cli.commands.conversations.research import research
@@ -75,6 +76,7 @@ app.command(epilog=WHERE)(extract)
 app.command(epilog=WHERE)(evaluate)
 app.command(epilog=WHERE)(tools)
 app.add_typer(tool_servers, name="tool-servers")
+app.add_typer(connections, name="connections")
 app.add_typer(agents, name="agents")
 app.command(epilog=WHERE)(usage)
 app.add_typer(limits, name="limits")

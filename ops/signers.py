@@ -1,7 +1,7 @@
 """The services that sign principal tokens, and the calls that each may sign for: what a stolen key can do. A service that is not
 listed only answers, and passes on the tokens that it receives.
 
-The tools service signs no calls: its key seals secrets of tenants' MCP servers (kit.access.sealing).
+The tools service signs no calls: its key seals secrets of MCP servers and connections (kit.access.sealing).
 
 A service may use its key in the name of any tenant: a queued job and a run that is taken over have no caller any more. So the list
 is as short as the service's own calls, with the calls that the called service makes in its name.
@@ -39,10 +39,13 @@ SIGNERS: Mapping[str, tuple[str, ...]] = {
         "store/GetCondition",
         "tools/ApproveTool",
         "tools/BeginLogin",
+        "tools/DeleteConnection",
         "tools/DeleteServer",
         "tools/EndLogin",
         "tools/FinishLogin",
+        "tools/ListConnections",
         "tools/ListServers",
+        "tools/SetConnection",
         "tools/SetServer",
     ),
     "orchestrator": (

@@ -105,6 +105,7 @@ def _tool_row(tool: Tool) -> str:
     module = sys.modules[tool.function.__module__]
     approval = "a person" if tool.policy.needs_approval else ""
     set_up = "the operator" if hasattr(module, "is_available") else ""
+    set_up = "a connection" if hasattr(module, "CONNECTION") else set_up
     return f"| `{tool.name}` | {tool.description.replace('|', '&#124;')} | {tool.policy.effect.value} | {approval} | {set_up} |"
 
 

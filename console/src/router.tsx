@@ -51,6 +51,12 @@ const sources = createRoute({
   component: lazyRouteComponent(() => import("./pages/sources/Sources").catch(lacking), "Sources"),
 });
 
+const connections = createRoute({
+  getParentRoute: () => root,
+  path: "/connections",
+  component: lazyRouteComponent(() => import("./pages/connections/Connections").catch(lacking), "Connections"),
+});
+
 const decisions = createRoute({
   getParentRoute: () => root,
   path: "/decisions",
@@ -82,7 +88,7 @@ const login = createRoute({
 });
 
 export const router = createRouter({
-  routeTree: root.addChildren([home, login, conversation, documents, sources, decisions, memory, search, operating]),
+  routeTree: root.addChildren([home, login, conversation, documents, sources, connections, decisions, memory, search, operating]),
   defaultPreload: "intent",
   defaultErrorComponent: Broken,
 });

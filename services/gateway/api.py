@@ -48,7 +48,7 @@ from services.gateway.routes.documents import (
     sources,
     upload,
 )
-from services.gateway.routes.identity import keys, me, oauth, oidc
+from services.gateway.routes.identity import connections, keys, me, oauth, oidc
 from services.gateway.schemas.conversations.chat import ToolChatResponse
 from services.gateway.schemas.conversations.events import EVENT_MODELS
 from services.gateway.schemas.conversations.runs import QaResponse
@@ -122,6 +122,7 @@ def create_api(backends: Backends, api_keys: Keys | None = None) -> FastAPI:
         openai_store_files,
         tools,
         tool_servers,
+        connections,
         agents,
         runs,
         approvals,

@@ -21,6 +21,8 @@ from kit.rpc.channel import Channel
 from kit.stores.message_store import open_message_store
 from services.tools import toolbox
 from services.tools.adapters.call_store import KeyValueCallStore
+from services.tools.adapters.connection_records import KeyValueConnections
+from services.tools.adapters.http.github import GithubClient
 from services.tools.adapters.http.web_client import GuardedWebClient
 from services.tools.adapters.http.web_search import search_engine
 from services.tools.adapters.mcp.logins import McpLoginClient
@@ -36,6 +38,8 @@ from services.tools.calling.calls import Calls
 from services.tools.calling.execution import Toolbox
 from services.tools.calling.processes import Processes
 from services.tools.calling.progress import unheard
+from services.tools.connections.desk import ConnectionDesk, Door
+from services.tools.connections.records import GITHUB
 from services.tools.context import Services, ToolContext
 from services.tools.handlers import ToolsServicer
 from services.tools.models import Call
@@ -47,7 +51,7 @@ from services.tools.settings import McpServerSettings, ToolsSettings
 from services.tools.sources.chain import guarded
 from services.tools.sources.discovery import discover
 from services.tools.sources.limits import Deadline, Turns
-from services.tools.sources.modules import module_source
+from services.tools.sources.modules import Connected, module_source
 from services.tools.sources.remote import RemoteTools
 from services.tools.sources.remote_records import ServerRecord, ServerRecords
 from services.tools.sources.remote_tools import RemotePolicy
@@ -68,25 +72,32 @@ async def run(settings: ToolsSettings) -> None:
         service.stack.push_async_callback(calls.close)
         guard = EgressGuard(parse_networks(settings.egress_allowed_networks))
         processes = Processes(settings.tools_processes)
+        sealer = _sealer(settings)
+        records = await KeyValueServerRecords.open(nats, sealer)
+        connection_records = await KeyValueConnections.open(nats, sealer)
+        for kept in (records, connection_records):
+            service.spawn(kept.settings.follow())
+            service.spawn(kept.keep_sealed())
+        github = _github(service, settings, guard)
+        desk = ConnectionDesk(connection_records, _doors(github), _now)
         services = replace(
             await _services(service, settings),
             web=await _web(service, settings, guard, processes),
             web_search=_web_search(settings),
+            connections=desk.connections,
+            github=github,
         )
         modules = module_source(
             discover(toolbox, settings, settings.tools_folders),
             processes,
             partial(_context, settings, services),
         )
-        records = await KeyValueServerRecords.open(nats, _sealer(settings))
-        service.spawn(records.settings.follow())
-        service.spawn(records.keep_sealed())
         login_client = McpLoginClient(guard, _now)
         remote = _remote_tools(settings, records, guard, sessions, Tokens(records, login_client, _now))
         service.spawn(remote.run())
         turns = Turns(settings.tools_calls_at_once, settings.tools_calls_waiting)
         source = guarded(
-            [modules, Deadline(remote)],
+            [Connected(modules, desk.connections), Deadline(remote)],
             turns,
             allowed=settings.tools_allowed,
             need_approval=settings.tools_need_approval,
@@ -100,7 +111,7 @@ async def run(settings: ToolsSettings) -> None:
         admin = ServerAdmin(remote, records, guard, login_client, _now)
         service.add_servicer(
             tools_pb2_grpc.add_ToolsServiceServicer_to_server,
-            ToolsServicer(box, admin, ServerLogins(admin, records, login_client, _now)),
+            ToolsServicer(box, admin, ServerLogins(admin, records, login_client, _now), desk),
             tools_pb2.DESCRIPTOR.services_by_name["ToolsService"],
         )
         await service.serve()
@@ -133,6 +144,19 @@ def _web_search(settings: ToolsSettings) -> WebSearch | None:
         return None
     windows = Windows(settings.tools_web_host_per_minute, settings.tools_web_run_pages)
     return WebSearch(engine, windows, fresh_s=settings.tools_web_cache_s)
+
+
+def _github(service: Service, settings: ToolsSettings, guard: EgressGuard) -> GithubClient | None:
+    if not settings.tools_github_url:
+        return None
+    github = GithubClient(guard, settings.tools_github_url)
+    service.stack.push_async_callback(github.close)
+    return github
+
+
+def _doors(github: GithubClient | None) -> dict[str, Door]:
+    """The services that can be connected here."""
+    return {GITHUB: Door(github.address, github.account)} if github else {}
 
 
 def _sealer(settings: ToolsSettings) -> Sealer | None:

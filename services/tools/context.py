@@ -7,6 +7,8 @@ from datetime import datetime
 
 from kit.access.principal import Principal
 from kit.stores.collections import DEFAULT_ID, own_id
+from services.tools.connections.github import Github
+from services.tools.connections.records import Connections
 from services.tools.ports import Documents, Memory, ModelServer, Retriever
 from services.tools.projects.records import Records
 from services.tools.projects.searching import RecordSearch
@@ -33,6 +35,10 @@ class Services:
     """Pages of the web; None where the operator allows none."""
     web_search: WebSearch | None = None
     """The web's search engine; None where the operator names none."""
+    connections: Connections | None = None
+    """What the callers have connected."""
+    github: Github | None = None
+    """GitHub; None where the operator does not let it be connected."""
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,8 @@ from kit.errors import InvalidArgument
 from services.tools.adapters.wire import decode_answers, decode_arguments, encode_outcome, encode_server, encode_tool
 from services.tools.calling.execution import Toolbox
 from services.tools.calling.progress import Progress
+from services.tools.connections.desk import ConnectionDesk
+from services.tools.connections.records import Connection
 from services.tools.errors import ToolError
 from services.tools.models import Call, Caller
 from services.tools.server_admin import ServerAdmin
@@ -26,10 +28,11 @@ _CALLER_CHARACTERS_MAX = 200
 class ToolsServicer(tools_pb2_grpc.ToolsServiceServicer):
     """The toolbox."""
 
-    def __init__(self, toolbox: Toolbox, servers: ServerAdmin, logins: ServerLogins) -> None:
+    def __init__(self, toolbox: Toolbox, servers: ServerAdmin, logins: ServerLogins, desk: ConnectionDesk) -> None:
         self._toolbox = toolbox
         self._servers = servers
         self._logins = logins
+        self._desk = desk
 
     async def ListTools(self, request: pb.ListToolsRequest, context: Any) -> pb.ListToolsResponse:
         caller = current_principal()
@@ -99,6 +102,32 @@ class ToolsServicer(tools_pb2_grpc.ToolsServiceServicer):
     async def EndLogin(self, request: pb.EndLoginRequest, context: Any) -> pb.EndLoginResponse:
         await self._logins.end(current_principal(), request.name)
         return pb.EndLoginResponse()
+
+    async def ListConnections(self, request: pb.ListConnectionsRequest, context: Any) -> pb.ListConnectionsResponse:
+        caller = current_principal()
+        found = self._desk.connections.of(caller.tenant_id, caller.subject)
+        return pb.ListConnectionsResponse(
+            connections=[self._encoded(each) for each in found], services=self._desk.services
+        )
+
+    async def SetConnection(self, request: pb.SetConnectionRequest, context: Any) -> pb.SetConnectionResponse:
+        made = await self._desk.connect(current_principal(), request.service, request.secret, shared=request.shared)
+        return pb.SetConnectionResponse(connection=self._encoded(made))
+
+    async def DeleteConnection(self, request: pb.DeleteConnectionRequest, context: Any) -> pb.DeleteConnectionResponse:
+        await self._desk.forget(current_principal(), request.service, shared=request.shared)
+        return pb.DeleteConnectionResponse()
+
+    def _encoded(self, connection: Connection) -> pb.Connection:
+        encoded = pb.Connection(
+            service=connection.service,
+            shared=connection.is_shared,
+            account=connection.account,
+            address=connection.address,
+            error=self._desk.connections.problem(connection),
+        )
+        encoded.connected_at.FromDatetime(connection.connected_at)
+        return encoded
 
 
 def _decode_call(request: pb.CallToolRequest) -> Call:

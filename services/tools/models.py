@@ -100,6 +100,8 @@ class FunctionTool(Tool):
     """Whether it also takes a ToolContext, as `context`."""
     missing: str = ""
     """What to set up before it can be called; empty when it can."""
+    connection: str = ""
+    """The service that its caller must have connected; empty where it needs none."""
     summarise: Callable[[Any], str] | None = None
     """Says in a sentence what came out, where the function returns plain JSON."""
 

@@ -15,7 +15,8 @@ from pydantic import (
     model_validator,
 )
 
-from kit.network.egress import parse_networks, place_of
+from kit.network.egress import UrlRefused, parse_networks, place_of
+from kit.network.hosts import is_loopback_name
 from kit.process.settings import (
     Folders,
     HostNames,
@@ -189,6 +190,9 @@ class ToolsSettings(MessageStoreSettings, LocalUserSettings, KeyedServiceSetting
     """Address of the search engine: of your SearXNG, whose settings must allow the format json. Empty: the one of Brave Search."""
     tools_web_search_key: SecretStr = SecretStr("")
     """Key for Brave Search."""
+    tools_github_url: str = "https://api.github.com"
+    """Address of GitHub's API, for connections of users and tenants: of an own GitHub Enterprise Server
+    https://github.example.com/api/v3. Empty: GitHub cannot be connected, and its tools are not offered."""
     tools_mcp_servers: dict[Annotated[str, StringConstraints(pattern=_SERVER_NAME)], McpServerSettings] = Field(
         default_factory=dict
     )
@@ -256,6 +260,17 @@ class ToolsSettings(MessageStoreSettings, LocalUserSettings, KeyedServiceSetting
         if self.tools_web_search == "searxng" and not self.tools_web_search_url:
             raise ValueError("GROUNDWORK_TOOLS_WEB_SEARCH=searxng needs GROUNDWORK_TOOLS_WEB_SEARCH_URL")
         return self
+
+    @field_validator("tools_github_url")
+    @classmethod
+    def _takes_tokens(cls, value: str) -> str:
+        try:
+            place = place_of(value) if value else None
+        except UrlRefused as error:
+            raise ValueError(error.message) from error
+        if place and place.scheme != "https" and not is_loopback_name(place.host):
+            raise ValueError("access tokens are secrets, and go to an https:// address only")
+        return value.rstrip("/")
 
     @field_validator("tools_http_headers")
     @classmethod

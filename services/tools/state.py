@@ -15,4 +15,10 @@ SERVERS = Bucket(
     written_by=("tools",),
     if_lost="servers of tenants are gone, and tools of MCP servers are withheld until they are approved again",
 )
-STATE = (CALLS, SERVERS)
+CONNECTIONS = Bucket(
+    "TOOL_CONNECTIONS",
+    holds="connections of users and tenants to services such as GitHub, with their credentials, sealed",
+    written_by=("tools",),
+    if_lost="the services must be connected again",
+)
+STATE = (CALLS, SERVERS, CONNECTIONS)

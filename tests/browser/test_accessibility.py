@@ -14,7 +14,17 @@ pytestmark = [pytest.mark.browser]
 AXE = Path(__file__).parents[2] / "console" / "checks" / "node_modules" / "axe-core" / "axe.min.js"
 OPERATING = ("health", "runs", "jobs", "models", "keys", "usage", "limits")
 SCHEMES: tuple[Literal["dark", "light"], ...] = ("dark", "light")
-PAGES = ("/", "/conversations/0123456789ab", "/documents", "/sources", "/decisions", "/memory", "/search", "/operating")
+PAGES = (
+    "/",
+    "/conversations/0123456789ab",
+    "/documents",
+    "/sources",
+    "/connections",
+    "/decisions",
+    "/memory",
+    "/search",
+    "/operating",
+)
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 
 

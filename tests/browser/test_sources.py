@@ -1,4 +1,4 @@
-"""The page of sources in a real browser."""
+"""The pages of sources and of connections in a real browser."""
 
 from collections.abc import Iterator
 
@@ -53,3 +53,18 @@ def test_source_is_made_watched_run_paused_and_deleted(visit: Visit, site: Site)
     assert changed.every.seconds == 5400
     assert dict(changed.secrets.values) == {"access_key": "AK2", "secret_key": "s3cret2"}
     assert "s3cret" not in page.content()
+
+
+def test_service_is_connected_and_disconnected(visit: Visit, site: Site) -> None:
+    page = visit.page
+    page.goto("/connections")
+    expect(page.get_by_text("Nothing is connected yet")).to_be_visible()
+    page.get_by_test_id("new-connection").click()
+    page.get_by_test_id("connection-secret").fill("github_pat_1")
+    page.get_by_role("button", name="Connect", exact=True).click()
+    expect(page.get_by_test_id("connections")).to_contain_text("ann-at-github")
+    assert [each.secret for each in site.world.tools.connections.values()] == ["github_pat_1"]
+    assert "github_pat_1" not in page.content()
+    page.get_by_role("button", name="Disconnect").click()
+    page.get_by_role("alertdialog").get_by_role("button", name="Disconnect").click()
+    expect(page.get_by_text("Nothing is connected yet")).to_be_visible()

@@ -85,6 +85,7 @@ function PageLinks() {
       <PageLink to="/" icon="add" label={t("shell.new")} testId="new-conversation" />
       <PageLink to="/documents" icon="document" label={t("shell.documents")} />
       <PageLink to="/sources" icon="link" label={t("shell.sources")} />
+      <PageLink to="/connections" icon="tool" label={t("shell.connections")} />
       <PageLink to="/search" icon="search" label={t("shell.search")} />
       <PageLink to="/decisions" icon="scale" label={t("shell.decisions")}>
         <ApprovalCount />
@@ -95,7 +96,7 @@ function PageLinks() {
   );
 }
 
-type Path = "/" | "/documents" | "/sources" | "/search" | "/decisions" | "/memory" | "/operating";
+type Path = "/" | "/documents" | "/sources" | "/connections" | "/search" | "/decisions" | "/memory" | "/operating";
 
 function PageLink({
   to,

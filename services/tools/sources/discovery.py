@@ -15,6 +15,7 @@ and may have
     is_available(settings)  whether it is set up, by the ToolsSettings. One that is not is not offered
     summarise(content)      what came out, as a sentence for the person; for a function that returns plain JSON
     NEEDS                   what to set up where it is not: a sentence for the operator
+    CONNECTION              the service that its caller must have connected. Without that it is not offered
 
 A file whose name begins with an underscore is no tool.
 """
@@ -74,6 +75,7 @@ def _tool(module: ModuleType, name: str, settings: ToolsSettings | None) -> Func
         wants_context="context" in inspect.signature(function).parameters,
         missing=_missing(module, settings),
         summarise=getattr(module, "summarise", None),
+        connection=getattr(module, "CONNECTION", ""),
     )
     _check(module.__name__, tool)
     return tool

@@ -8,11 +8,12 @@ from typing import Any
 
 from services.tools.calling.processes import Processes
 from services.tools.calling.progress import Tell
+from services.tools.connections.records import Connections, not_connected
 from services.tools.context import ToolContext
 from services.tools.errors import ToolUnavailable
 from services.tools.models import Call, Caller, FunctionTool, Tool, ToolOutput
 from services.tools.sources.limits import Deadline, limit_s
-from services.tools.sources.source import Combined, ToolSource
+from services.tools.sources.source import Combined, ToolSource, Wrapper
 
 
 def module_source(
@@ -30,6 +31,23 @@ class _Functions:
 
     async def list(self, caller: Caller) -> Sequence[Tool]:  # noqa: ARG002 - modules are the same for everybody
         return [_listed(tool) for tool in self._tools.values()]
+
+
+class Connected(Wrapper):
+    """Refuses tools of services that the caller has not connected, so that they are not offered."""
+
+    def __init__(self, inside: ToolSource, connections: Connections) -> None:
+        super().__init__(inside)
+        self._connections = connections
+
+    async def list(self, caller: Caller) -> Sequence[Tool]:
+        return [self._listed(tool, caller) for tool in await super().list(caller)]
+
+    def _listed(self, tool: Tool, caller: Caller) -> Tool:
+        service = tool.connection if isinstance(tool, FunctionTool) else ""
+        if not service or self._connections.find(caller.tenant_id, caller.subject, service):
+            return tool
+        return replace(tool, refusal=not_connected(service))
 
 
 class Coroutines(_Functions):

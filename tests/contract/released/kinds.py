@@ -85,8 +85,9 @@ from services.retriever.model_change.collection_embedding import CollectionEmbed
 from services.retriever.model_change.evaluation import Comparison, Evaluation, Quality, Question
 from services.retriever.models import Pointer
 from services.tools import state as tools
-from services.tools.adapters import call_store
+from services.tools.adapters import call_store, connection_records
 from services.tools.adapters.mcp import server_records
+from services.tools.connections.records import Connection
 from services.tools.models import ToolOutcome
 from services.tools.ports import NotedCall
 from services.tools.sources import remote_records
@@ -350,6 +351,12 @@ def _tools() -> Iterator[Kind]:
             lambda data: server_records._encode_login(server_records._decode_login(data)),
             name=name,
         )
+    connection = Connection("github", "https://api.github.com", "ann-gh", AT, "ann")
+    yield Kind(
+        tools.CONNECTIONS,
+        lambda: connection_records.encode(connection, b"sealed"),
+        lambda data: connection_records.encode(*_connection_of(data)),
+    )
 
 
 def _orchestrator() -> Iterator[Kind]:
@@ -453,6 +460,12 @@ def _server_again(data: bytes) -> bytes:
     record = server_records.decode(data)
     assert record is not None
     return server_records.encode(record)
+
+
+def _connection_of(data: bytes) -> tuple[Connection, bytes]:
+    found = connection_records.decode(data)
+    assert found is not None
+    return found
 
 
 def _switched_again(data: bytes) -> bytes:

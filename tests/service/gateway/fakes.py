@@ -615,6 +615,13 @@ def run_with_tools() -> list[run_pb.RunEvent]:
     ]
 
 
+def _connection(asked: tools_pb2.SetConnectionRequest) -> tools_pb2.Connection:
+    address = "https://api.github.com"
+    return tools_pb2.Connection(
+        service=asked.service, shared=asked.shared, account="ann-at-github", address=address, connected_at=AT
+    )
+
+
 class FakeTools(tools_pb2_grpc.ToolsServiceServicer):
     """Has one MCP server with one tool."""
 
@@ -622,6 +629,19 @@ class FakeTools(tools_pb2_grpc.ToolsServiceServicer):
         self.approvals: list[tools_pb2.ApproveToolRequest] = []
         self.logins: list[Any] = []
         self.removed: list[str] = []
+        self.connections: dict[tuple[str, bool], tools_pb2.SetConnectionRequest] = {}
+
+    async def ListConnections(self, request: Any, context: Any) -> tools_pb2.ListConnectionsResponse:
+        found = [_connection(each) for each in self.connections.values()]
+        return tools_pb2.ListConnectionsResponse(connections=found, services=["github"])
+
+    async def SetConnection(self, request: Any, context: Any) -> tools_pb2.SetConnectionResponse:
+        self.connections[request.service, request.shared] = request
+        return tools_pb2.SetConnectionResponse(connection=_connection(request))
+
+    async def DeleteConnection(self, request: Any, context: Any) -> tools_pb2.DeleteConnectionResponse:
+        self.connections.pop((request.service, request.shared), None)
+        return tools_pb2.DeleteConnectionResponse()
 
     def _server(self, name: str = "crm") -> tools_pb2.ToolServer:
         tool = tools_pb2.ServerTool(name="find", description="Finds a customer.", digest="ab" * 32, state="new")

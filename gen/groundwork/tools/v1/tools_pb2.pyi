@@ -52,6 +52,194 @@ TOOL_EFFECT_ONCE: ToolEffect.ValueType  # 3
 Global___ToolEffect: _TypeAlias = ToolEffect  # noqa: Y015
 
 @_typing.final
+class ListConnectionsRequest(_message.Message):
+    """Asks for the connections."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListConnectionsRequest: _TypeAlias = ListConnectionsRequest  # noqa: Y015
+
+@_typing.final
+class ListConnectionsResponse(_message.Message):
+    """The connections."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CONNECTIONS_FIELD_NUMBER: _builtins.int
+    SERVICES_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def connections(self) -> _containers.RepeatedCompositeFieldContainer[Global___Connection]:
+        """The caller's own first."""
+
+    @_builtins.property
+    def services(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Services that can be connected here: `github`."""
+
+    def __init__(
+        self,
+        *,
+        connections: _abc.Iterable[Global___Connection] | None = ...,
+        services: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["connections", b"connections", "services", b"services"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListConnectionsResponse: _TypeAlias = ListConnectionsResponse  # noqa: Y015
+
+@_typing.final
+class SetConnectionRequest(_message.Message):
+    """A service to be connected."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SERVICE_FIELD_NUMBER: _builtins.int
+    SECRET_FIELD_NUMBER: _builtins.int
+    SHARED_FIELD_NUMBER: _builtins.int
+    service: _builtins.str
+    """Which: one of the services that the list names."""
+    secret: _builtins.str
+    """What the service lets the caller in by, such as an access token. Never logged, stored sealed, and in no answer."""
+    shared: _builtins.bool
+    """Whether it is for everybody in the tenant; else for the caller alone."""
+    def __init__(
+        self,
+        *,
+        service: _builtins.str = ...,
+        secret: _builtins.str = ...,
+        shared: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["secret", b"secret", "service", b"service", "shared", b"shared"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SetConnectionRequest: _TypeAlias = SetConnectionRequest  # noqa: Y015
+
+@_typing.final
+class SetConnectionResponse(_message.Message):
+    """The connection as it is now."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CONNECTION_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def connection(self) -> Global___Connection:
+        """It."""
+
+    def __init__(
+        self,
+        *,
+        connection: Global___Connection | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["connection", b"connection"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["connection", b"connection"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SetConnectionResponse: _TypeAlias = SetConnectionResponse  # noqa: Y015
+
+@_typing.final
+class DeleteConnectionRequest(_message.Message):
+    """Names the connection to be forgotten."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SERVICE_FIELD_NUMBER: _builtins.int
+    SHARED_FIELD_NUMBER: _builtins.int
+    service: _builtins.str
+    """Its service."""
+    shared: _builtins.bool
+    """Whether it is the tenant's; else the caller's own."""
+    def __init__(
+        self,
+        *,
+        service: _builtins.str = ...,
+        shared: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["service", b"service", "shared", b"shared"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DeleteConnectionRequest: _TypeAlias = DeleteConnectionRequest  # noqa: Y015
+
+@_typing.final
+class DeleteConnectionResponse(_message.Message):
+    """It is forgotten."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DeleteConnectionResponse: _TypeAlias = DeleteConnectionResponse  # noqa: Y015
+
+@_typing.final
+class Connection(_message.Message):
+    """A connection to another service, without its credential."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SERVICE_FIELD_NUMBER: _builtins.int
+    SHARED_FIELD_NUMBER: _builtins.int
+    ACCOUNT_FIELD_NUMBER: _builtins.int
+    ADDRESS_FIELD_NUMBER: _builtins.int
+    CONNECTED_AT_FIELD_NUMBER: _builtins.int
+    ERROR_FIELD_NUMBER: _builtins.int
+    service: _builtins.str
+    """Which service."""
+    shared: _builtins.bool
+    """Whether it is the tenant's; else the caller's own."""
+    account: _builtins.str
+    """As whom the service knows its holder."""
+    address: _builtins.str
+    """Where the service is."""
+    error: _builtins.str
+    """Why it cannot be used; empty when it can."""
+    @_builtins.property
+    def connected_at(self) -> _timestamp_pb2.Timestamp:
+        """When it was made."""
+
+    def __init__(
+        self,
+        *,
+        service: _builtins.str = ...,
+        shared: _builtins.bool = ...,
+        account: _builtins.str = ...,
+        address: _builtins.str = ...,
+        connected_at: _timestamp_pb2.Timestamp | None = ...,
+        error: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["connected_at", b"connected_at"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["account", b"account", "address", b"address", "connected_at", b"connected_at", "error", b"error", "service", b"service", "shared", b"shared"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Connection: _TypeAlias = Connection  # noqa: Y015
+
+@_typing.final
 class ListServersRequest(_message.Message):
     """Asks for the servers."""
 

@@ -85,6 +85,21 @@ class ToolsServiceStub:
                 request_serializer=groundwork_dot_tools_dot_v1_dot_tools__pb2.EndLoginRequest.SerializeToString,
                 response_deserializer=groundwork_dot_tools_dot_v1_dot_tools__pb2.EndLoginResponse.FromString,
                 _registered_method=True)
+        self.ListConnections = channel.unary_unary(
+                '/groundwork.tools.v1.ToolsService/ListConnections',
+                request_serializer=groundwork_dot_tools_dot_v1_dot_tools__pb2.ListConnectionsRequest.SerializeToString,
+                response_deserializer=groundwork_dot_tools_dot_v1_dot_tools__pb2.ListConnectionsResponse.FromString,
+                _registered_method=True)
+        self.SetConnection = channel.unary_unary(
+                '/groundwork.tools.v1.ToolsService/SetConnection',
+                request_serializer=groundwork_dot_tools_dot_v1_dot_tools__pb2.SetConnectionRequest.SerializeToString,
+                response_deserializer=groundwork_dot_tools_dot_v1_dot_tools__pb2.SetConnectionResponse.FromString,
+                _registered_method=True)
+        self.DeleteConnection = channel.unary_unary(
+                '/groundwork.tools.v1.ToolsService/DeleteConnection',
+                request_serializer=groundwork_dot_tools_dot_v1_dot_tools__pb2.DeleteConnectionRequest.SerializeToString,
+                response_deserializer=groundwork_dot_tools_dot_v1_dot_tools__pb2.DeleteConnectionResponse.FromString,
+                _registered_method=True)
 
 
 class ToolsServiceServicer:
@@ -164,6 +179,28 @@ class ToolsServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListConnections(self, request, context):
+        """The caller's own connections to other services and those of the tenant, and which services can be connected here.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def SetConnection(self, request, context):
+        """Connects a service, after its credential was tried there. CONNECTION_REFUSED when the service does not take it. One that is there
+        is replaced. A connection of the tenant asks for the scope admin. Harmless when repeated.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def DeleteConnection(self, request, context):
+        """Forgets a connection with its credential. One of the tenant asks for the scope admin. Harmless when repeated.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_ToolsServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -216,6 +253,21 @@ def add_ToolsServiceServicer_to_server(servicer, server):
                     servicer.EndLogin,
                     request_deserializer=groundwork_dot_tools_dot_v1_dot_tools__pb2.EndLoginRequest.FromString,
                     response_serializer=groundwork_dot_tools_dot_v1_dot_tools__pb2.EndLoginResponse.SerializeToString,
+            ),
+            'ListConnections': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListConnections,
+                    request_deserializer=groundwork_dot_tools_dot_v1_dot_tools__pb2.ListConnectionsRequest.FromString,
+                    response_serializer=groundwork_dot_tools_dot_v1_dot_tools__pb2.ListConnectionsResponse.SerializeToString,
+            ),
+            'SetConnection': grpc.unary_unary_rpc_method_handler(
+                    servicer.SetConnection,
+                    request_deserializer=groundwork_dot_tools_dot_v1_dot_tools__pb2.SetConnectionRequest.FromString,
+                    response_serializer=groundwork_dot_tools_dot_v1_dot_tools__pb2.SetConnectionResponse.SerializeToString,
+            ),
+            'DeleteConnection': grpc.unary_unary_rpc_method_handler(
+                    servicer.DeleteConnection,
+                    request_deserializer=groundwork_dot_tools_dot_v1_dot_tools__pb2.DeleteConnectionRequest.FromString,
+                    response_serializer=groundwork_dot_tools_dot_v1_dot_tools__pb2.DeleteConnectionResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -489,6 +541,87 @@ class ToolsService:
             '/groundwork.tools.v1.ToolsService/EndLogin',
             groundwork_dot_tools_dot_v1_dot_tools__pb2.EndLoginRequest.SerializeToString,
             groundwork_dot_tools_dot_v1_dot_tools__pb2.EndLoginResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListConnections(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/groundwork.tools.v1.ToolsService/ListConnections',
+            groundwork_dot_tools_dot_v1_dot_tools__pb2.ListConnectionsRequest.SerializeToString,
+            groundwork_dot_tools_dot_v1_dot_tools__pb2.ListConnectionsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def SetConnection(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/groundwork.tools.v1.ToolsService/SetConnection',
+            groundwork_dot_tools_dot_v1_dot_tools__pb2.SetConnectionRequest.SerializeToString,
+            groundwork_dot_tools_dot_v1_dot_tools__pb2.SetConnectionResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DeleteConnection(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/groundwork.tools.v1.ToolsService/DeleteConnection',
+            groundwork_dot_tools_dot_v1_dot_tools__pb2.DeleteConnectionRequest.SerializeToString,
+            groundwork_dot_tools_dot_v1_dot_tools__pb2.DeleteConnectionResponse.FromString,
             options,
             channel_credentials,
             insecure,

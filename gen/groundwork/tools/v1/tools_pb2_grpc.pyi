@@ -41,6 +41,14 @@ class ToolsServiceStub:
     """Ends the login that the caller has begun, with what the person's browser was given. Good once."""
     EndLogin: _aio.UnaryUnaryMultiCallable[_tools_pb2.EndLoginRequest, _tools_pb2.EndLoginResponse]
     """Forgets the login at an MCP server. Harmless when repeated."""
+    ListConnections: _aio.UnaryUnaryMultiCallable[_tools_pb2.ListConnectionsRequest, _tools_pb2.ListConnectionsResponse]
+    """The caller's own connections to other services and those of the tenant, and which services can be connected here."""
+    SetConnection: _aio.UnaryUnaryMultiCallable[_tools_pb2.SetConnectionRequest, _tools_pb2.SetConnectionResponse]
+    """Connects a service, after its credential was tried there. CONNECTION_REFUSED when the service does not take it. One that is there
+    is replaced. A connection of the tenant asks for the scope admin. Harmless when repeated.
+    """
+    DeleteConnection: _aio.UnaryUnaryMultiCallable[_tools_pb2.DeleteConnectionRequest, _tools_pb2.DeleteConnectionResponse]
+    """Forgets a connection with its credential. One of the tenant asks for the scope admin. Harmless when repeated."""
 
 class ToolsServiceServicer(metaclass=_abc_1.ABCMeta):
     """The toolbox. Tools are discovered, each one module."""
@@ -129,5 +137,31 @@ class ToolsServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _aio.ServicerContext[_tools_pb2.EndLoginRequest, _abc.Awaitable[_tools_pb2.EndLoginResponse]],
     ) -> _abc.Awaitable[_tools_pb2.EndLoginResponse]:
         """Forgets the login at an MCP server. Harmless when repeated."""
+
+    @_abc_1.abstractmethod
+    def ListConnections(
+        self,
+        request: _tools_pb2.ListConnectionsRequest,
+        context: _aio.ServicerContext[_tools_pb2.ListConnectionsRequest, _abc.Awaitable[_tools_pb2.ListConnectionsResponse]],
+    ) -> _abc.Awaitable[_tools_pb2.ListConnectionsResponse]:
+        """The caller's own connections to other services and those of the tenant, and which services can be connected here."""
+
+    @_abc_1.abstractmethod
+    def SetConnection(
+        self,
+        request: _tools_pb2.SetConnectionRequest,
+        context: _aio.ServicerContext[_tools_pb2.SetConnectionRequest, _abc.Awaitable[_tools_pb2.SetConnectionResponse]],
+    ) -> _abc.Awaitable[_tools_pb2.SetConnectionResponse]:
+        """Connects a service, after its credential was tried there. CONNECTION_REFUSED when the service does not take it. One that is there
+        is replaced. A connection of the tenant asks for the scope admin. Harmless when repeated.
+        """
+
+    @_abc_1.abstractmethod
+    def DeleteConnection(
+        self,
+        request: _tools_pb2.DeleteConnectionRequest,
+        context: _aio.ServicerContext[_tools_pb2.DeleteConnectionRequest, _abc.Awaitable[_tools_pb2.DeleteConnectionResponse]],
+    ) -> _abc.Awaitable[_tools_pb2.DeleteConnectionResponse]:
+        """Forgets a connection with its credential. One of the tenant asks for the scope admin. Harmless when repeated."""
 
 def add_ToolsServiceServicer_to_server(servicer: ToolsServiceServicer, server: _aio.Server) -> None: ...

@@ -91,7 +91,7 @@ async def ask(request: Request, settings: ToolsSettings, *, follow: bool, repeat
 
     Raises HttpFailed, and CallInDoubt when the request was sent, is not `repeatable`, and nothing came back.
     """
-    sent = _Sent()
+    sent = Sent()
     try:
         async with _client(settings) as client:
             return await _answer(client, request, settings, follow, sent)
@@ -107,7 +107,7 @@ async def ask(request: Request, settings: ToolsSettings, *, follow: bool, repeat
         raise HttpFailed(f"{_host(request.url)} cannot be asked: {why}") from error
 
 
-class _Sent:
+class Sent:
     """Notices when a request leaves: from then on the server may act on it."""
 
     began = False
@@ -136,7 +136,7 @@ def _guard(networks: str) -> EgressGuard:
 
 
 async def _answer(
-    client: httpx.AsyncClient, request: Request, settings: ToolsSettings, follow: bool, sent: _Sent
+    client: httpx.AsyncClient, request: Request, settings: ToolsSettings, follow: bool, sent: Sent
 ) -> Answer:
     async with asyncio.timeout(ANSWER_TIMEOUT_S) as until_it_begins:
         for _ in range(REDIRECTS_MAX + 1):

@@ -1,0 +1,76 @@
+"""`groundwork connections`: services that tools use in your name, such as GitHub."""
+
+from __future__ import annotations
+
+import sys
+from getpass import getpass
+from typing import Annotated
+
+import typer
+
+from cli.client.gateway import Gateway, Json, in_path
+from cli.display.output import Output
+from cli.running import WHERE, run
+
+connections = typer.Typer(no_args_is_help=True, help="Services that tools use in your name, such as GitHub.")
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
+Service = Annotated[str, typer.Argument(help="The service, such as github.")]
+Shared = Annotated[bool, typer.Option("--shared", help="For everybody in your tenant; needs the scope `admin`.")]
+_PATH = "/v1/connections"
+
+
+@connections.command("list", epilog=WHERE)
+def list_connections(as_json: AsJson = False) -> None:
+    """Your connections and those of your tenant, and what can be connected."""
+    output = Output(as_json=as_json)
+
+    async def command(gateway: Gateway) -> int:
+        found = await gateway.request("GET", _PATH)
+        _show(output, found, found["connections"])
+        if not as_json:
+            output.err.print(f"Can be connected: {', '.join(found['services']) or 'nothing'}", markup=False)
+        return 0
+
+    run(command)
+
+
+@connections.command("add", epilog=WHERE)
+def add(service: Service, shared: Shared = False, as_json: AsJson = False) -> None:
+    """Connect a service, so that its tools are offered. You are asked for its access token.
+
+    Without a terminal the token is read from standard input, one line. For GitHub make one at
+    https://github.com/settings/personal-access-tokens with the repositories and permissions that tools may have.
+    """
+    output = Output(as_json=as_json)
+    secret = getpass("access token: ") if sys.stdin.isatty() else sys.stdin.readline().rstrip("\r\n")
+
+    async def command(gateway: Gateway) -> int:
+        body = {"secret": secret, "shared": shared}
+        made = await gateway.request("PUT", f"{_PATH}/{in_path(service, 'service')}", json=body)
+        _show(output, made, [made])
+        return 0
+
+    run(command)
+
+
+@connections.command("remove", epilog=WHERE)
+def remove(service: Service, shared: Shared = False) -> None:
+    """Forget a connection. Withdraw the token at the service as well if nothing else uses it."""
+
+    async def command(gateway: Gateway) -> int:
+        params = {"shared": "true"} if shared else {}
+        await gateway.request("DELETE", f"{_PATH}/{in_path(service, 'service')}", params=params)
+        return 0
+
+    run(command)
+
+
+def _show(output: Output, document: Json, found: list[Json]) -> None:
+    if output.as_json:
+        output.json(document)
+        return
+    rows = [
+        [each["service"], each["account"], "the tenant" if each["shared"] else "you", each["address"], each["error"]]
+        for each in found
+    ]
+    output.table(["service", "account", "whose", "address", "problem"], rows, whole={"service", "account"})

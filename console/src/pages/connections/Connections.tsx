@@ -1,0 +1,171 @@
+// Services that tools use in the caller's name: connected by a token, which the server tries and seals, and forgotten again.
+
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useState, type FormEvent } from "react";
+import { useTranslation } from "react-i18next";
+import { api, bodyOf, dataOf } from "../../api/client";
+import type { Schemas } from "../../api/types";
+import { useFormat } from "../../i18n/format";
+import { Button, Confirm, Dialog, Empty, Failure, Field } from "../../parts";
+import { useMay } from "../../shell/caller";
+import "../../style/pages.css";
+
+type Connection = Schemas["ToolConnection"];
+const NAMES: Record<string, string> = { github: "GitHub" };
+const nameOf = (service: string) => NAMES[service] ?? service;
+
+export function Connections() {
+  const { t } = useTranslation();
+  const queries = useQueryClient();
+  const [isMaking, setMaking] = useState(false);
+  const { data, error } = useQuery({ queryKey: ["connections"], queryFn: () => dataOf(api.GET("/v1/connections")), retry: false });
+  const again = () => queries.invalidateQueries({ queryKey: ["connections"] });
+  return (
+    <div className="column wide stack">
+      <header className="page-head">
+        <h1>{t("connections.title")}</h1>
+        <p className="lead">{t("connections.lead")}</p>
+      </header>
+      <Failure>{error?.message}</Failure>
+      {data && data.services.length > 0 && (
+        <div className="actions start">
+          <Button icon="add" look="primary" onPress={() => setMaking(true)} data-testid="new-connection">
+            {t("connections.new")}
+          </Button>
+        </div>
+      )}
+      {data && !data.connections.length && (
+        <Empty icon="tool" title={t("connections.none")}>
+          <p>{t(data.services.length ? "connections.noneHint" : "connections.closed")}</p>
+        </Empty>
+      )}
+      {data && data.connections.length > 0 && <ConnectionTable connections={data.connections} onChange={again} />}
+      {data && isMaking && <NewConnection services={data.services} onClose={() => setMaking(false)} onMade={again} />}
+    </div>
+  );
+}
+
+function ConnectionTable({ connections, onChange }: { connections: Connection[]; onChange: () => void }) {
+  const { t } = useTranslation();
+  const format = useFormat();
+  const may = useMay();
+  const [forgotten, forget] = useState<Connection | null>(null);
+  const remove = async (each: Connection) => {
+    await api.DELETE("/v1/connections/{service}", { params: { path: { service: each.service }, query: { shared: each.shared } } });
+    onChange();
+  };
+  return (
+    <div className="table-scroll">
+      <table data-testid="connections">
+        <thead>
+          <tr>
+            <th scope="col">{t("connections.service")}</th>
+            <th scope="col">{t("connections.account")}</th>
+            <th scope="col">{t("connections.whose")}</th>
+            <th scope="col">{t("connections.since")}</th>
+            <th scope="col">
+              <span className="visually-hidden">{t("answer.more")}</span>
+            </th>
+          </tr>
+        </thead>
+        <tbody>
+          {connections.map((each) => (
+            <tr key={`${each.service} ${each.shared}`}>
+              <td>{nameOf(each.service)}</td>
+              <td dir="auto">
+                {each.account}
+                <Failure>{each.error}</Failure>
+              </td>
+              <td>{t(each.shared ? "connections.tenants" : "connections.own")}</td>
+              <td>{format.moment(each.connected_at)}</td>
+              <td>
+                {(!each.shared || may.administer) && (
+                  <Button icon="trash" onPress={() => forget(each)}>
+                    {t("connections.remove")}
+                  </Button>
+                )}
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+      {forgotten && (
+        <Confirm
+          title={t("connections.removeTitle", { name: nameOf(forgotten.service) })}
+          action={t("connections.remove")}
+          isOpen
+          onClose={() => forget(null)}
+          onConfirm={() => remove(forgotten)}
+        >
+          <p>{t("connections.removeHint")}</p>
+        </Confirm>
+      )}
+    </div>
+  );
+}
+
+function NewConnection({ services, onClose, onMade }: { services: string[]; onClose: () => void; onMade: () => void }) {
+  const { t } = useTranslation();
+  const may = useMay();
+  const [service, setService] = useState(services[0] ?? "");
+  const [secret, setSecret] = useState("");
+  const [shared, setShared] = useState(false);
+  const connect = useMutation({
+    mutationFn: () =>
+      api.PUT("/v1/connections/{service}", {
+        params: { path: { service } },
+        body: bodyOf<Schemas["NewToolConnection"]>({ secret: secret.trim(), shared }),
+      }),
+    onSuccess: () => {
+      onClose();
+      onMade();
+    },
+  });
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    connect.mutate();
+  };
+  return (
+    <Dialog title={t("connections.new")} isOpen onClose={onClose} className="small">
+      <form className="stack" onSubmit={submit} autoComplete="off">
+        <Field label={t("connections.service")}>
+          {(id) => (
+            <select id={id} value={service} onChange={(event) => setService(event.target.value)}>
+              {services.map((each) => (
+                <option key={each} value={each}>
+                  {nameOf(each)}
+                </option>
+              ))}
+            </select>
+          )}
+        </Field>
+        <Field label={t("connections.secret")} hint={t("connections.secretHint")}>
+          {(id) => (
+            <input
+              id={id}
+              type="password"
+              autoComplete="new-password"
+              required
+              value={secret}
+              onChange={(event) => setSecret(event.target.value)}
+              dir="ltr"
+              data-testid="connection-secret"
+            />
+          )}
+        </Field>
+        {may.administer && (
+          <label className="check">
+            <input type="checkbox" checked={shared} onChange={(event) => setShared(event.target.checked)} /> {t("connections.share")}
+          </label>
+        )}
+        <Failure>{connect.error?.message}</Failure>
+        <div className="actions">
+          <Button onPress={onClose}>{t("common.cancel")}</Button>
+          <Button look="primary" type="submit" isDisabled={!secret.trim() || connect.isPending}>
+            {t("connections.connect")}
+          </Button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}

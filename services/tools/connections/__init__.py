@@ -1,0 +1,1 @@
+"""Connections of users and tenants to other services."""

@@ -1,0 +1,92 @@
+"""Connections: what lets a user, or everybody in a tenant, use another service by tools. Their credentials are stored sealed."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Protocol
+
+from pydantic import SecretStr
+
+from services.tools.errors import ToolUnavailable
+
+GITHUB = "github"
+SERVICES = {GITHUB: "GitHub"}
+"""What people call each service that can be connected, by its name here."""
+
+
+@dataclass(frozen=True)
+class Connection:
+    """A connection to one service."""
+
+    service: str
+    """One of SERVICES."""
+    address: str
+    """Where the service is. The credential goes there and nowhere else."""
+    account: str
+    """As whom the service knows its holder."""
+    connected_at: datetime
+    subject: str = ""
+    """Whose it is; empty: everybody's in the tenant."""
+    secret: SecretStr = field(default=SecretStr(""), repr=False)
+    """What the service lets its holder in by; empty where this process cannot open it."""
+
+    @property
+    def is_shared(self) -> bool:
+        return not self.subject
+
+
+class ConnectionRecords(Protocol):
+    """The connections of all tenants, followed."""
+
+    def of(self, tenant_id: str, subject: str) -> Sequence[Connection]:
+        """Those that a caller may use: its own first, then the tenant's, each by the name of the service."""
+        ...
+
+    async def put(self, tenant_id: str, connection: Connection) -> None:
+        """Keeps a connection in the place of the one that was, and returns when this process knows. Raises Unavailable,
+        NoSealingKey."""
+        ...
+
+    async def remove(self, tenant_id: str, subject: str, service: str) -> None:
+        """Forgets a connection; without a subject the tenant's. Harmless when repeated. Raises Unavailable."""
+        ...
+
+
+class Connections:
+    """Which connection a caller's tools use."""
+
+    def __init__(self, records: ConnectionRecords, addresses: Mapping[str, str]) -> None:
+        """`addresses`: where each service is that can be connected here."""
+        self._records = records
+        self._addresses = addresses
+
+    def of(self, tenant_id: str, subject: str) -> Sequence[Connection]:
+        """A caller's own connections, then the tenant's."""
+        return self._records.of(tenant_id, subject)
+
+    def find(self, tenant_id: str, subject: str, service: str) -> Connection | None:
+        """The caller's own connection, else the tenant's; None where neither can be used."""
+        known = self._records.of(tenant_id, subject)
+        return next((each for each in known if each.service == service and not self.problem(each)), None)
+
+    def problem(self, connection: Connection) -> str:
+        """Why a connection cannot be used; empty when it can."""
+        address = self._addresses.get(connection.service)
+        if address is None:
+            return "the operator does not allow this service any more"
+        if address != connection.address:
+            return "the operator has given the service another address; connect it again"
+        if not connection.secret.get_secret_value():
+            return (
+                "it cannot be read any more, since the key of this installation was changed; connect the service again"
+            )
+        return ""
+
+
+def not_connected(service: str) -> ToolUnavailable:
+    """The error of a tool whose service its caller has not connected."""
+    return ToolUnavailable(
+        f"{SERVICES[service]} is not connected: go on without it, and tell the person to connect it on the page Connections, or "
+        f"by `groundwork connections add {service}`",
+        reason="NOT_CONNECTED",
+    )

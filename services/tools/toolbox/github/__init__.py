@@ -1,0 +1,1 @@
+"""GitHub, where it is connected."""

@@ -1,0 +1,17 @@
+"""Asks GitHub by the connection of a call's caller."""
+
+from typing import Any
+
+from services.tools.connections.github import Asked
+from services.tools.connections.records import GITHUB, not_connected
+from services.tools.context import ToolContext
+
+
+async def ask(asked: Asked, context: ToolContext) -> Any:
+    """GitHub's answer as JSON. Raises ToolError and CallInDoubt."""
+    services, caller = context.services, context.caller
+    known = services.connections
+    connection = known.find(caller.tenant_id, caller.subject, GITHUB) if known else None
+    if services.github is None or connection is None:
+        raise not_connected(GITHUB)
+    return await services.github.ask(asked, connection, tenant_id=caller.tenant_id, run=context.run_id)
