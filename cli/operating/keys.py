@@ -34,6 +34,9 @@ def create(
     guard: Annotated[
         str | None, typer.Option(help="Least of what becomes of unsafe questions asked with it: flag or block.")
     ] = None,
+    memory: Annotated[
+        str | None, typer.Option(help="How memory is used where a request does not say: auto, agentic, always or off.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Make a key, and print it. It is shown only now."""
@@ -48,6 +51,7 @@ def create(
             "groups": group,
             "expires_at": _moment(expires),
             **({"guard": guard} if guard else {}),
+            **({"memory": memory} if memory else {}),
         }
         made = await gateway.request("POST", "/v1/keys", json=body)
         _show_text(output, made, f"Key {made['id']} of {made['tenant_id']}/{made['subject']}: {_scopes(made)}.")

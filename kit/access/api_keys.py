@@ -103,6 +103,8 @@ class ApiKey:
     """Least of what becomes of unsafe questions asked with the key: `flag` or `block`; empty means as set."""
     groups: tuple[str, ...] = ()
     """The groups that the subject is in."""
+    memory: str = ""
+    """Mode of memory of requests with the key that name none; empty means as set."""
     newer_fields: Mapping[str, Any] = field(default_factory=dict, repr=False)
     """What a newer version wrote into the record."""
 
@@ -110,7 +112,15 @@ class ApiKey:
     def principal(self) -> Principal:
         """Whom the key speaks for."""
         scopes, groups = frozenset(self.scopes), frozenset(self.groups)
-        return Principal(self.tenant_id, self.subject, scopes, guard=self.guard, groups=groups, key_id=self.key_id)
+        return Principal(
+            self.tenant_id,
+            self.subject,
+            scopes,
+            guard=self.guard,
+            memory=self.memory,
+            groups=groups,
+            key_id=self.key_id,
+        )
 
     def status(self, now: datetime) -> str:
         """`active`, `revoked` or `expired`."""
@@ -166,6 +176,7 @@ def new_key(
     key_id: str = "",
     guard: str = "",
     groups: tuple[str, ...] = (),
+    memory: str = "",
 ) -> tuple[ApiKey, SecretStr]:
     """A record and its text."""
     key_id = key_id or new_key_id()
@@ -184,6 +195,7 @@ def new_key(
         expires_at=expires_at,
         guard=guard,
         groups=groups,
+        memory=memory,
     )
     return key, text
 
@@ -236,6 +248,7 @@ def encode(key: ApiKey) -> bytes:
         "previous_until": _written(key.previous_until),
         **({"guard": key.guard} if key.guard else {}),
         **({"groups": list(key.groups)} if key.groups else {}),
+        **({"memory": key.memory} if key.memory else {}),
     }
     return json.dumps({**key.newer_fields, **fields}).encode()
 
@@ -262,6 +275,7 @@ def decode(value: bytes) -> ApiKey:
         previous_until=_read_time(fields.pop("previous_until", None)),
         guard=_word(fields.pop("guard", "")),
         groups=tuple(map(_word, fields.pop("groups", ()))),
+        memory=_word(fields.pop("memory", "")),
         newer_fields=fields,
     )
     _ = key.principal  # a tenant or subject that cannot be one is no caller

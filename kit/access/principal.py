@@ -57,6 +57,8 @@ class Principal:
     received: ReceivedToken | None = field(default=None, compare=False, repr=False)
     guard: str = field(default="", compare=False)
     """Least of what becomes of unsafe questions, by the caller's API key: `flag`, `block`, or empty. The gateway alone knows it."""
+    memory: str = field(default="", compare=False)
+    """Mode of memory of what the caller asks, by the caller's API key; empty where it says none. The gateway alone knows it."""
     groups: frozenset[str] = frozenset()
     """Names of the groups that the subject is in, by the issuer that vouched for the subject."""
     key_id: str = ""

@@ -56,6 +56,12 @@ class BadName(InvalidArgument):
     reason = "BAD_NAME"
 
 
+class BadMemoryMode(InvalidArgument):
+    """There is no such mode of memory."""
+
+    reason = "BAD_MEMORY_MODE"
+
+
 class BadMember(InvalidArgument):
     """A collection cannot have this member."""
 

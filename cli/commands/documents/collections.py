@@ -92,20 +92,23 @@ def update(
     collection_id: Id,
     name: Name = "",
     visibility: SharedWith = None,
+    memory: Annotated[
+        str, typer.Option(help="How memory is used in chats over it: auto, agentic, always, off; or unset.")
+    ] = "",
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Share without asking first.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Rename a collection of yours, or say who may read it."""
+    """Rename a collection of yours, say who may read it, or how memory is used in chats over it."""
 
     async def command(gateway: Gateway) -> int:
-        if not (name or visibility):
-            raise UsageError("Say what is to change: --name, --visibility, or both.")
+        if not (name or visibility or memory):
+            raise UsageError("Say what is to change: --name, --visibility or --memory.")
         if visibility == "tenant" and not yes:
             confirm(
                 f"Share the collection {collection_id}? Everyone here then reads all of its documents.",
                 "Nothing was changed.",
             )
-        body: Json = {"name": name or None, "visibility": visibility}
+        body: Json = {"name": name or None, "visibility": visibility, "memory": memory or None}
         return await _said(gateway, "PATCH", _path(collection_id), body, Output(as_json=as_json))
 
     run(command)

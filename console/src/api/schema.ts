@@ -265,8 +265,8 @@ export interface paths {
         head?: never;
         /**
          * Update Collection
-         * @description Changes a collection's name, or who may read it; what is left out stays as it is. It takes the role of an owner: 403
-         *     with `NOT_YOURS`.
+         * @description Changes a collection's name, who may read it, or how memory is used in chats over it; what is left out stays as it is. It
+         *     takes the role of an owner: 403 with `NOT_YOURS`.
          */
         patch: operations["update_collection_v1_collections__collection_id__patch"];
         trace?: never;
@@ -2304,6 +2304,11 @@ export interface components {
              */
             last_used_at: string | null;
             /**
+             * Memory
+             * @description How what is remembered is used where a request does not say; null means as set.
+             */
+            memory?: string | null;
+            /**
              * Name
              * @description For people.
              */
@@ -2894,6 +2899,11 @@ export interface components {
          */
         ChangedCollection: {
             /**
+             * Memory
+             * @description How what is remembered of a caller is used in chats over it, where neither the request nor the API key says: `auto`, `agentic`, `always` or `off`; `unset`: as the service is set. Null means as it is.
+             */
+            memory?: ("auto" | "agentic" | "always" | "off") | "unset" | null;
+            /**
              * Name
              * @description For people; null means as it is.
              */
@@ -3153,7 +3163,7 @@ export interface components {
             guard?: ("flag" | "block") | null;
             /**
              * Memory
-             * @description How what is remembered of you is used: `auto` (the model gets a summary and, for messages of more than ten characters, the facts that fit best), `always` (for every message), `agentic` (a tool may search it), or `off` (nothing is used or learnt). Null means the service's setting.
+             * @description How what is remembered of you is used: `auto` (the model gets a summary and, for messages of more than ten characters, the facts and notes that fit best), `always` (for every message), `agentic` (a tool may search it), or `off` (nothing is used or learnt). Null means as the API key says, else the collection, of several the one that shows least, else the service's setting.
              */
             memory?: ("auto" | "agentic" | "always" | "off") | null;
             /**
@@ -3346,6 +3356,11 @@ export interface components {
              * @description Its id in paths.
              */
             id: string;
+            /**
+             * Memory
+             * @description How what is remembered of a caller is used in chats over it, where neither the request nor the API key says; null means as the service is set.
+             */
+            memory?: string | null;
             /**
              * Name
              * @description For people.
@@ -5889,6 +5904,11 @@ export interface components {
              */
             guard?: ("flag" | "block") | null;
             /**
+             * Memory
+             * @description How what is remembered is used in what is asked with it, where a request does not say: `auto`, `agentic`, `always` or `off`. Null means as your own key has it, else as the collection or the service is set.
+             */
+            memory?: ("auto" | "agentic" | "always" | "off") | null;
+            /**
              * Name
              * @description For people.
              */
@@ -8130,6 +8150,11 @@ export interface components {
              */
             last_used_at: string | null;
             /**
+             * Memory
+             * @description How what is remembered is used where a request does not say; null means as set.
+             */
+            memory?: string | null;
+            /**
              * Name
              * @description For people.
              */
@@ -8833,7 +8858,7 @@ export interface components {
             guard?: ("flag" | "block") | null;
             /**
              * Memory
-             * @description How what is remembered of you is used: `auto` (the model gets a summary and, for messages of more than ten characters, the facts that fit best), `always` (for every message), `agentic` (a tool may search it), or `off` (nothing is used or learnt). Null means the service's setting.
+             * @description How what is remembered of you is used: `auto` (the model gets a summary and, for messages of more than ten characters, the facts and notes that fit best), `always` (for every message), `agentic` (a tool may search it), or `off` (nothing is used or learnt). Null means as the API key says, else the collection, of several the one that shows least, else the service's setting.
              */
             memory?: ("auto" | "agentic" | "always" | "off") | null;
             /**

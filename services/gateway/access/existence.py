@@ -16,9 +16,11 @@ T = TypeVar("T")
 _DOWN = {Code.UNAVAILABLE, Code.DEADLINE_EXCEEDED}
 
 
-async def require_existing(services: Backends, collection_ids: Sequence[str], thread_id: str = "") -> None:
-    """Raises NotFound for the first collection, or the thread, that does not exist. A service that cannot be asked is no
-    reason not to answer."""
+async def require_existing(
+    services: Backends, collection_ids: Sequence[str], thread_id: str = ""
+) -> list[ingest_pb2.Collection]:
+    """The collections, but those that cannot be asked for now: that is no reason not to answer. Raises NotFound for the first
+    collection, or the thread, that does not exist."""
     timeout_s = services.settings.health_timeout_s
     calls: list[Awaitable[object]] = [
         services.ingest.GetCollection(ingest_pb2.GetCollectionRequest(collection_id=each), timeout=timeout_s)
@@ -26,10 +28,11 @@ async def require_existing(services: Backends, collection_ids: Sequence[str], th
     ]
     if thread_id:
         calls.append(services.memory.GetThread(memory_pb2.GetThreadRequest(thread_id=thread_id), timeout=timeout_s))
-    refusals = await asyncio.gather(*(_refusal(call) for call in calls))
-    for refusal in refusals:
-        if refusal is not None:
-            raise refusal
+    answers = await asyncio.gather(*(_answer(call) for call in calls))
+    for answer in answers:
+        if isinstance(answer, GroundworkError):
+            raise answer
+    return [answer.collection for answer in answers if isinstance(answer, ingest_pb2.GetCollectionResponse)]
 
 
 async def unless_missing(services: Backends, collection_ids: Sequence[str], call: Awaitable[T]) -> T:
@@ -44,9 +47,9 @@ async def unless_missing(services: Backends, collection_ids: Sequence[str], call
         await asyncio.gather(answer, return_exceptions=True)
 
 
-async def _refusal(call: Awaitable[object]) -> GroundworkError | None:
+async def _answer(call: Awaitable[object]) -> object:
+    """What it answers, the refusal, or None where it cannot be asked."""
     try:
-        await call
+        return await call
     except GroundworkError as error:
         return None if error.code in _DOWN else error
-    return None

@@ -33,7 +33,7 @@ class ApiKeyExists(AlreadyExists):
 @dataclass(frozen=True)
 class NewKey:
     """A key to be made. `tenant_id` empty means that of who makes it, `subject` likewise. A key that is made with a guarded key is
-    guarded as strictly."""
+    guarded as strictly, and one that names no mode of memory gets that of the key that it is made with."""
 
     name: str
     subject: str
@@ -43,6 +43,7 @@ class NewKey:
     idempotency_key: str = ""
     guard: str = ""
     groups: tuple[str, ...] = ()
+    memory: str = ""
 
 
 class KeyAdmin:
@@ -80,6 +81,7 @@ class KeyAdmin:
             key_id=_id_for(by.principal, tenant_id, new.idempotency_key),
             guard=stricter_guard(by.principal.guard, new.guard),
             groups=new.groups,
+            memory=new.memory or by.principal.memory,
         )
         try:
             revision = await self._keys.store.create(key)

@@ -11,6 +11,7 @@ from groundwork.orchestrator.v1 import orchestrator_pb2 as pb
 
 from kit.vocabulary.run_fold import RUNNING, RunFold
 from services.gateway.access.existence import require_existing
+from services.gateway.access.memory_modes import memory_mode
 from services.gateway.access.own_default import resolve_collection_ids
 from services.gateway.access.scopes import NEEDS_QUERY
 from services.gateway.backends import Backends, Services
@@ -150,7 +151,7 @@ async def _events(
 ) -> AsyncIterator[RunEvent]:
     collection_ids = resolve_collection_ids(services, asked_collections(request))
     run = run_request(request, collection_ids, idempotency_key, previous_run_id)
-    await require_existing(services, collection_ids, request.thread_id or "")
+    run.memory = memory_mode("", await require_existing(services, collection_ids, request.thread_id or ""))
     return started(services, run)
 
 

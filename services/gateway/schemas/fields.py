@@ -69,6 +69,14 @@ GUARD = (
 )
 
 
+MemoryMode = Literal["auto", "agentic", "always", "off"]
+MEMORY = (
+    "How what is remembered of you is used: `auto` (the model gets a summary and, for messages of more than ten characters, the "
+    "facts and notes that fit best), `always` (for every message), `agentic` (a tool may search it), or `off` (nothing is used or "
+    "learnt). Null means as the API key says, else the collection, of several the one that shows least, else the service's setting."
+)
+
+
 class RequestBody(BaseModel):
     """A JSON body: unknown members are refused, and so are values of another type, `true` for 1 and "1" for 1 among them."""
 

@@ -9,6 +9,7 @@ from groundwork.orchestrator.v1.orchestrator_pb2 import StartRunRequest
 from kit.access.api_keys import stricter_guard
 from kit.access.principal import current_principal
 from kit.errors import GroundworkError, Internal
+from services.gateway.access.memory_modes import memory_mode
 from services.gateway.backends import Backends
 from services.gateway.errors import StreamInterrupted
 from services.gateway.models import RunEvent
@@ -19,8 +20,10 @@ from services.gateway.streams.sse import EventStream, ServerSentEvent, of_run
 
 
 def started(services: Backends, request: StartRunRequest) -> AsyncIterator[RunEvent]:
-    """A new run's events to the last one, across broken streams. The guard of the caller's API key holds on every route."""
+    """A new run's events to the last one, across broken streams. What the caller's API key says of guard and memory holds on every
+    route."""
     request.guard = stricter_guard(request.guard, current_principal().guard)
+    request.memory = memory_mode(request.memory)
     log = services.run_log
     return follow(log.start(request), log.attach, run_id="", after_seq=0, policy=policy(services))
 

@@ -7,6 +7,7 @@ from groundwork.orchestrator.v1 import orchestrator_pb2 as pb
 
 from kit.errors import GroundworkError
 from services.gateway.access.existence import require_existing
+from services.gateway.access.memory_modes import memory_mode
 from services.gateway.access.own_default import resolve_collection_ids
 from services.gateway.backends import Backends
 from services.gateway.errors import SoundNotUnderstood, SpeechNotOffered
@@ -140,8 +141,10 @@ class VoiceChat:
 
     async def _run_request(self, message: SpokenMessage) -> pb.StartRunRequest:
         collection_ids = resolve_collection_ids(self._services, message.collection_ids or [])
-        await require_existing(self._services, collection_ids, message.thread_id or "")
-        return run_request(message, collection_ids, message.idempotency_key or "", SPOKEN)
+        found = await require_existing(self._services, collection_ids, message.thread_id or "")
+        run = run_request(message, collection_ids, message.idempotency_key or "", SPOKEN)
+        run.memory = memory_mode(run.memory, found)
+        return run
 
     async def _question(self, run_id: str) -> str:
         """What the run was asked. Raises NotFound for one that is not the caller's."""

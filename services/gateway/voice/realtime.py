@@ -13,6 +13,7 @@ from groundwork.orchestrator.v1 import orchestrator_pb2 as pb
 
 from kit.errors import Code, GroundworkError
 from services.gateway.access.existence import require_existing
+from services.gateway.access.memory_modes import memory_mode
 from services.gateway.access.own_default import resolve_collection_ids
 from services.gateway.backends import Backends
 from services.gateway.errors import MalformedMessage, ModelNotOffered, SoundNotUnderstood, SpeechNotOffered
@@ -198,9 +199,14 @@ class Realtime:
 
     async def _run_request(self, question: str, history: list[pb.HistoryMessage]) -> pb.StartRunRequest:
         collection_ids = resolve_collection_ids(self._services, self._collections)
-        await require_existing(self._services, collection_ids)
+        found = await require_existing(self._services, collection_ids)
         return pb.StartRunRequest(
-            mode=pb.RUN_MODE_CHAT, question=question, history=history, collection_ids=collection_ids, style="spoken"
+            mode=pb.RUN_MODE_CHAT,
+            question=question,
+            history=history,
+            collection_ids=collection_ids,
+            style="spoken",
+            memory=memory_mode("", found),
         )
 
     async def happened(self, event: RunEvent) -> None:

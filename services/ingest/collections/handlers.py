@@ -104,7 +104,8 @@ class CollectionMethods:
     ) -> ingest_pb2.UpdateCollectionResponse:
         visibility = VISIBILITY_BY_NUMBER.get(request.visibility)
         caller = current_principal()
-        changed = await self._catalog.update(caller, request.collection_id, request.name, visibility)
+        memory = request.memory if request.HasField("memory") else None
+        changed = await self._catalog.update(caller, request.collection_id, request.name, visibility, memory)
         return ingest_pb2.UpdateCollectionResponse(collection=collection_message(changed, caller))
 
     async def ListCollectionMembers(

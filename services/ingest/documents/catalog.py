@@ -24,12 +24,20 @@ from kit.stores.collections import (
 from services.ingest.documents.access import not_yours
 from services.ingest.documents.models import Collection
 from services.ingest.documents.uploads import naming
-from services.ingest.errors import BadMember, BadName, CollectionExists, CollectionNotFound, CollectionProtected
+from services.ingest.errors import (
+    BadMember,
+    BadMemoryMode,
+    BadName,
+    CollectionExists,
+    CollectionNotFound,
+    CollectionProtected,
+)
 from services.ingest.ports import CollectionClearing, CollectionStore
 
 _MAX_NAME_CHARS = 200
 _MEMBERS_MAX = 200
 """Of one collection: every retriever has all records in memory, and groups stand for more people."""
+_MEMORY_MODES = ("auto", "agentic", "always", "off")
 _NAMES = {MemberKind.SUBJECT: re.compile(SUBJECT_PATTERN), MemberKind.GROUP: re.compile(GROUP_PATTERN)}
 
 
@@ -168,18 +176,31 @@ class Catalog:
         return [found[key] for key in sorted(found)]
 
     async def update(
-        self, caller: Principal, collection_id: str, name: str = "", visibility: Visibility | None = None
+        self,
+        caller: Principal,
+        collection_id: str,
+        name: str = "",
+        visibility: Visibility | None = None,
+        memory: str | None = None,
     ) -> Collection:
         """Changes what is given. Who says who may read a collection that has no owner becomes its owner. Raises CollectionNotFound,
-        NotYours, CollectionProtected, BadName."""
+        NotYours, CollectionProtected, BadName, BadMemoryMode."""
         name = _clean(name)
+        if memory and memory not in _MEMORY_MODES:
+            raise BadMemoryMode(f"{memory[:40]!r} is no mode of memory; use {', '.join(_MEMORY_MODES)}")
         await self.get_to_manage(caller, collection_id)
         if visibility is Visibility.TENANT and naming.is_default(collection_id):
             raise CollectionProtected("a default collection stays private; make a collection to share its documents")
 
         def changed(stored: Collection) -> Collection:
             owner = stored.owner or (caller.subject if visibility else "")
-            return replace(stored, name=name or stored.name, visibility=visibility or stored.visibility, owner=owner)
+            return replace(
+                stored,
+                name=name or stored.name,
+                visibility=visibility or stored.visibility,
+                owner=owner,
+                memory=stored.memory if memory is None else memory,
+            )
 
         return await self._change(caller, collection_id, changed)
 

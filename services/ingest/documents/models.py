@@ -227,6 +227,8 @@ class Collection:
     deleting: bool = False
     members: tuple[Member, ...] = ()
     """Who has a role on it besides its owner."""
+    memory: str = ""
+    """Mode of memory of chats over it that name none; empty: as the service is set."""
     newer_fields: Mapping[str, Any] = field(default_factory=dict)
     """As a document's."""
 

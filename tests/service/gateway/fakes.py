@@ -72,6 +72,8 @@ class FakeIngest(ingest_pb2_grpc.IngestServiceServicer):
         self.download_ended = asyncio.Event()
         self.dead_letters: dict[str, ingest_pb2.DeadLetter] = {}
         self.requeues: list[Any] = []
+        self.memory: dict[str, str] = {}
+        """Modes of memory of collections."""
         self.updates: list[Any] = []
         self.listed: list[ingest_pb2.ListDocumentsRequest] = []
         self.named: list[str] = []
@@ -192,7 +194,9 @@ class FakeIngest(ingest_pb2_grpc.IngestServiceServicer):
         self.named.append(request.collection_id)
         if request.collection_id == "nope":
             raise NotFound("there is no collection nope", reason="COLLECTION_NOT_FOUND")
-        return ingest_pb2.GetCollectionResponse(collection=self._collection(request.collection_id))
+        found = self._collection(request.collection_id)
+        found.memory = self.memory.get(request.collection_id, "")
+        return ingest_pb2.GetCollectionResponse(collection=found)
 
     async def ListCollections(self, request: Any, context: Any) -> ingest_pb2.ListCollectionsResponse:
         return ingest_pb2.ListCollectionsResponse(collections=[self._collection("default")])
@@ -205,6 +209,7 @@ class FakeIngest(ingest_pb2_grpc.IngestServiceServicer):
             raise PermissionDenied("collection shared is shared with you to read", reason="NOT_YOURS")
         changed = self._collection(request.collection_id, request.name)
         changed.visibility = request.visibility or changed.visibility
+        changed.memory = request.memory if request.HasField("memory") else changed.memory
         return ingest_pb2.UpdateCollectionResponse(collection=changed)
 
     async def GetDocumentAccess(self, request: Any, context: Any) -> ingest_pb2.GetDocumentAccessResponse:

@@ -70,6 +70,20 @@ async def test_guard_of_a_key_holds_on_every_route_and_for_the_keys_that_are_mad
     assert (await make(client, olga, guard="pass")).status_code == 400
 
 
+async def test_mode_of_memory_of_a_key_holds_where_a_request_names_none(
+    client: httpx.AsyncClient, desk: KeyDesk, world: World
+) -> None:
+    olga = await desk.issue(OPERATOR)
+    made = (await make(client, olga, scopes=[ADMIN], memory="off")).json()
+    assert (made["memory"], (await make(client, made["key"])).json()["memory"]) == ("off", "off")
+    assert (await make(client, olga, memory="sometimes")).status_code == 400
+    world.ingest.memory = {"contracts": "always"}
+    headers = {**bearer(made["key"]), "Accept": "application/json"}
+    for body in ({"collection_ids": ["contracts"]}, {"memory": "auto"}):
+        await client.post("/v1/chat", json={"message": "Hi", **body}, headers=headers)
+    assert [each.memory for each in world.orchestrator.requests] == ["off", "auto"]
+
+
 async def listed(client: httpx.AsyncClient, by: str, **query: str) -> list[str]:
     """Subjects and ids."""
     answer = await client.get("/v1/keys", headers=bearer(by), params=query)

@@ -132,6 +132,25 @@ async def test_collection_is_renamed_and_shared_by_its_owner(client: httpx.Async
     assert (await client.patch("/v1/collections/contracts", json={"visibility": "friends"})).status_code == 400
 
 
+async def test_mode_of_memory_is_the_requests_else_that_of_the_collection_that_shows_least(
+    client: httpx.AsyncClient, world: World
+) -> None:
+    changed = await client.patch("/v1/collections/contracts", json={"memory": "off"})
+    assert (changed.status_code, changed.json()["memory"]) == (200, "off")
+    assert (await client.patch("/v1/collections/contracts", json={"memory": "unset"})).json()["memory"] is None
+    assert [each.memory for each in world.ingest.updates] == ["off", ""]
+    assert (await client.patch("/v1/collections/contracts", json={"memory": "sometimes"})).status_code == 400
+    world.ingest.memory = {"contracts": "always", "papers": "agentic"}
+    for path, body in (
+        ("/v1/chat", {"message": "Hi", "collection_ids": ["contracts", "papers", "others"]}),
+        ("/v1/chat", {"message": "Hi", "collection_ids": ["contracts"], "memory": "off"}),
+        ("/v1/collections/contracts/chat", {"message": "Hi"}),
+        ("/v1/chat", {"message": "Hi", "collection_ids": ["others"]}),
+    ):
+        await client.post(path, json=body, headers={"Accept": "application/json"})
+    assert [each.memory for each in world.orchestrator.requests] == ["agentic", "off", "always", ""]
+
+
 async def test_qa_answers_with_citations(client: httpx.AsyncClient, world: World) -> None:
     answer = await client.post("/v1/qa", json={"question": "How long?", "collection_ids": ["default"]})
     assert answer.status_code == 200

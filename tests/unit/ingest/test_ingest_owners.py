@@ -148,6 +148,14 @@ async def test_collection_from_before_owners_is_everybodys(world: World) -> None
         await world.catalog.get(STRANGER, "old")
 
 
+async def test_a_collection_says_how_memory_is_used_in_chats_over_it(world: World) -> None:
+    await world.catalog.create(ANN, "papers", "Papers")
+    assert (await world.catalog.update(ANN, "papers", memory="off")).memory == "off"
+    assert (await world.catalog.update(ANN, "papers", "Reports")).memory == "off"
+    assert (await world.catalog.update(ANN, "papers", memory="")).memory == ""
+    assert (await refusal(world.catalog.update(ANN, "papers", memory="sometimes")))[0] == "BAD_MEMORY_MODE"
+
+
 async def test_who_says_who_may_read_a_collection_from_before_owners_becomes_its_owner(world: World) -> None:
     await world.collections.put(Collection(TENANT, "old", "Old", None))
     await world.catalog.update(ANN, "old", visibility=Visibility.PRIVATE)

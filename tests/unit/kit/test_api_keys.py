@@ -134,6 +134,13 @@ def test_key_with_a_guard_is_of_a_version_that_older_readers_do_not_take() -> No
     assert decode(encode(guarded)).principal.guard == "block"
 
 
+def test_mode_of_memory_restricts_nothing_and_older_readers_take_the_key() -> None:
+    key = replace(made()[0], memory="off")
+    assert json.loads(encode(key))["version"] == 1
+    assert decode(encode(key)) == key
+    assert key.principal.memory == "off"
+
+
 def test_strictest_guard_holds() -> None:
     assert [stricter_guard(*each) for each in (("", ""), ("", "flag"), ("block", "flag"))] == ["", "flag", "block"]
 

@@ -1490,6 +1490,7 @@ class Collection(_message.Message):
     VISIBILITY_FIELD_NUMBER: _builtins.int
     ROLE_FIELD_NUMBER: _builtins.int
     COUNTS_FIELD_NUMBER: _builtins.int
+    MEMORY_FIELD_NUMBER: _builtins.int
     collection_id: _builtins.str
     """1 to 64 of a-z, 0-9, "-", "_"."""
     name: _builtins.str
@@ -1500,6 +1501,8 @@ class Collection(_message.Message):
     """Who may read it besides its owner and its members."""
     role: Global___CollectionRole.ValueType
     """What the caller may do with it."""
+    memory: _builtins.str
+    """Mode of memory of chats over it that name none: "auto", "agentic", "always" or "off"; empty: as the service is set."""
     @_builtins.property
     def created_at(self) -> _timestamp_pb2.Timestamp:
         """When it was made."""
@@ -1518,10 +1521,11 @@ class Collection(_message.Message):
         visibility: Global___CollectionVisibility.ValueType = ...,
         role: Global___CollectionRole.ValueType = ...,
         counts: Global___DocumentCounts | None = ...,
+        memory: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["counts", b"counts", "created_at", b"created_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["collection_id", b"collection_id", "counts", b"counts", "created_at", b"created_at", "name", b"name", "owner", b"owner", "role", b"role", "visibility", b"visibility"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["collection_id", b"collection_id", "counts", b"counts", "created_at", b"created_at", "memory", b"memory", "name", b"name", "owner", b"owner", "role", b"role", "visibility", b"visibility"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1754,24 +1758,30 @@ class UpdateCollectionRequest(_message.Message):
     COLLECTION_ID_FIELD_NUMBER: _builtins.int
     NAME_FIELD_NUMBER: _builtins.int
     VISIBILITY_FIELD_NUMBER: _builtins.int
+    MEMORY_FIELD_NUMBER: _builtins.int
     collection_id: _builtins.str
     """Collection."""
     name: _builtins.str
     """For people; empty means as it is."""
     visibility: Global___CollectionVisibility.ValueType
     """Unspecified means as it is."""
+    memory: _builtins.str
+    """Mode of memory; empty takes it away. Unset means as it is."""
     def __init__(
         self,
         *,
         collection_id: _builtins.str = ...,
         name: _builtins.str = ...,
         visibility: Global___CollectionVisibility.ValueType = ...,
+        memory: _builtins.str | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_memory", b"_memory", "memory", b"memory"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["collection_id", b"collection_id", "name", b"name", "visibility", b"visibility"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_memory", b"_memory", "collection_id", b"collection_id", "memory", b"memory", "name", b"name", "visibility", b"visibility"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__memory: _TypeAlias = _typing.Literal["memory"]  # noqa: Y015
+    _WhichOneofArgType__memory: _TypeAlias = _typing.Literal["_memory", b"_memory"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__memory) -> _WhichOneofReturnType__memory | None: ...
 
 Global___UpdateCollectionRequest: _TypeAlias = UpdateCollectionRequest  # noqa: Y015
 

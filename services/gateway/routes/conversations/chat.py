@@ -10,6 +10,7 @@ from pydantic import BaseModel
 
 from kit.vocabulary.run_fold import WAITING, RunFold
 from services.gateway.access.existence import require_existing
+from services.gateway.access.memory_modes import memory_mode
 from services.gateway.access.own_default import resolve_collection_ids
 from services.gateway.access.scopes import NEEDS_QUERY
 from services.gateway.backends import Services
@@ -50,8 +51,10 @@ async def chat(
     with what is to be decided. When the connection drops, read on with GET /v1/runs/{X-Run-Id}/events and the Last-Event-ID
     header."""
     collection_ids = resolve_collection_ids(services, message.collection_ids or [])
-    await require_existing(services, collection_ids, message.thread_id or "")
-    events = started(services, run_request(message, collection_ids, idempotency_key or ""))
+    found = await require_existing(services, collection_ids, message.thread_id or "")
+    run = run_request(message, collection_ids, idempotency_key or "")
+    run.memory = memory_mode(run.memory, found)
+    events = started(services, run)
     if not wants_json(request.headers):
         return await run_stream(events, services)
     return as_json(await fold_events(events), ToolChatResponse)

@@ -7,6 +7,7 @@ from fastapi.responses import Response
 from groundwork.orchestrator.v1 import orchestrator_pb2 as pb
 
 from services.gateway.access.existence import require_existing
+from services.gateway.access.memory_modes import memory_mode
 from services.gateway.access.own_default import resolve_collection_id, resolve_collection_ids
 from services.gateway.access.scopes import NEEDS_QUERY
 from services.gateway.backends import Services
@@ -121,7 +122,7 @@ async def chat(
     `Accept: application/json` as JSON. When the connection drops, read on with GET /v1/runs/{X-Run-Id}/events and the
     Last-Event-ID header."""
     collection_id = resolve_collection_id(services, collection_id)
-    await require_existing(services, [collection_id], request.thread_id or "")
+    found = await require_existing(services, [collection_id], request.thread_id or "")
     events = started(
         services,
         pb.StartRunRequest(
@@ -130,7 +131,7 @@ async def chat(
             collection_ids=[collection_id],
             thread_id=request.thread_id or "",
             agent=request.agent or "",
-            memory=request.memory or "",
+            memory=memory_mode(request.memory or "", found),
             document_ids=request.document_ids,
             top_k=request.top_k,
             idempotency_key=idempotency_key or "",

@@ -61,12 +61,13 @@ async def get_collection(collection_id: CollectionPath, services: Services) -> C
 async def update_collection(
     collection_id: CollectionPath, changed: ChangedCollection, services: Services
 ) -> Collection:
-    """Changes a collection's name, or who may read it; what is left out stays as it is. It takes the role of an owner: 403
-    with `NOT_YOURS`."""
+    """Changes a collection's name, who may read it, or how memory is used in chats over it; what is left out stays as it is. It
+    takes the role of an owner: 403 with `NOT_YOURS`."""
     request = pb.UpdateCollectionRequest(
         collection_id=resolve_collection_id(services, collection_id),
         name=changed.name or "",
         visibility=_visibility(changed.visibility),
+        memory="" if changed.memory == "unset" else changed.memory,
     )
     answer = await services.ingest.UpdateCollection(request, timeout=services.settings.rpc_timeout_s)
     return _collection(answer.collection)
@@ -136,4 +137,4 @@ def _visibility(word: str | None) -> Any:
 
 
 def _collection(message: pb.Collection) -> Collection:
-    return Collection.model_validate(encode(message))
+    return Collection.model_validate({**encode(message), "memory": message.memory or None})

@@ -76,6 +76,7 @@ class _KeyRequest:
             old_text_until=key.previous_until,
             last_used_at=last_used_at,
             guard=key.guard or None,
+            memory=key.memory or None,
         )
 
     def shown(self, key: api_keys.ApiKey, text: SecretStr, last_used_at: datetime | None = None) -> ShownApiKey:
@@ -109,6 +110,7 @@ async def create_key(
         idempotency_key or "",
         new.guard or "",
         tuple(dict.fromkeys(new.groups)),
+        new.memory or "",
     )
     key, text = await request.admin.create(request.by, wanted)
     request.note("key_created", key)

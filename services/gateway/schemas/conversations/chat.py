@@ -7,8 +7,18 @@ from pydantic import BaseModel, ConfigDict, Field
 from services.gateway.schemas.administration.models import BroughtModel
 from services.gateway.schemas.conversations.approvals import TAINTED, TAINTED_ARGUMENTS
 from services.gateway.schemas.conversations.events import ToolError
-from services.gateway.schemas.conversations.runs import MEMORY, VERIFY, MemoryMode, QaResponse, ToolBudgets, Verify
-from services.gateway.schemas.fields import GUARD, CollectionId, Guard, Question, RequestBody, ThreadId, ToolName
+from services.gateway.schemas.conversations.runs import VERIFY, QaResponse, ToolBudgets, Verify
+from services.gateway.schemas.fields import (
+    GUARD,
+    MEMORY,
+    CollectionId,
+    Guard,
+    MemoryMode,
+    Question,
+    RequestBody,
+    ThreadId,
+    ToolName,
+)
 from services.gateway.schemas.times import Moment
 
 

@@ -22,6 +22,7 @@ from services.gateway.schemas.conversations.events import (
 from services.gateway.schemas.documents.search import Degradation, MetadataFilters, end_of, start_of
 from services.gateway.schemas.fields import (
     GUARD,
+    MEMORY,
     NOT_BLANK,
     WHOLE,
     CollectionIds,
@@ -29,6 +30,7 @@ from services.gateway.schemas.fields import (
     Evidence,
     Guard,
     ListedName,
+    MemoryMode,
     Question,
     RequestBody,
     ThreadId,
@@ -41,14 +43,6 @@ Verify = Literal["mark", "remove", "off"]
 VERIFY = (
     "What becomes of a claim that its sources do not carry: `mark` (it loses its citation), `remove` (its sentence is left out), "
     "or `off` (nothing is checked). Null means the service's setting."
-)
-
-
-MemoryMode = Literal["auto", "agentic", "always", "off"]
-MEMORY = (
-    "How what is remembered of you is used: `auto` (the model gets a summary and, for messages of more than ten characters, the "
-    "facts that fit best), `always` (for every message), `agentic` (a tool may search it), or `off` (nothing is used or learnt). "
-    "Null means the service's setting."
 )
 
 

@@ -4,7 +4,7 @@ from typing import Any, Literal
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, field_validator
 
-from services.gateway.schemas.fields import CollectionFilter, MemberName, RequestBody, Title
+from services.gateway.schemas.fields import CollectionFilter, MemberName, MemoryMode, RequestBody, Title
 from services.gateway.schemas.times import Moment
 
 DocumentStatus = Literal["queued", "processing", "ready", "failed", "deleted", "unknown", "kept"]
@@ -233,6 +233,11 @@ class Collection(BaseModel):
         description="Who reads it besides its owner and its members: `private` (nobody) or `tenant` (all subjects of the tenant). "
         "Administrators see all. Null or `unknown`: a word that only a newer version knows, treated as `private`.",
     )
+    memory: str | None = Field(
+        default=None,
+        description="How what is remembered of a caller is used in chats over it, where neither the request nor the API key says; "
+        "null means as the service is set.",
+    )
     role: str | None = Field(
         default=None,
         description="What you may do with it. `viewer`: search, ask, open documents. `editor`: also upload, change and delete "
@@ -307,4 +312,9 @@ class ChangedCollection(RequestBody):
     visibility: Visibility | None = Field(
         default=None,
         description="`private` or `tenant`; null means as it is. Who says this of a collection without an owner becomes its owner.",
+    )
+    memory: MemoryMode | Literal["unset"] | None = Field(
+        default=None,
+        description="How what is remembered of a caller is used in chats over it, where neither the request nor the API key says: "
+        "`auto`, `agentic`, `always` or `off`; `unset`: as the service is set. Null means as it is.",
     )

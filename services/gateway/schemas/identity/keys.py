@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from kit.access.principal import MAX_GROUPS, SUBJECT_PATTERN, TENANT_PATTERN, usable_groups
 from services.gateway.schemas.documents import search
-from services.gateway.schemas.fields import GroupName, Guard, Pattern, RequestBody, Title
+from services.gateway.schemas.fields import GroupName, Guard, MemoryMode, Pattern, RequestBody, Title
 from services.gateway.schemas.times import Moment
 
 Scope = Literal["query", "ingest", "admin", "operator"]
@@ -65,6 +65,11 @@ class NewApiKey(RequestBody):
         description="Least of what becomes of unsafe questions that are asked with it, on every route: `flag` or `block`. Null "
         "means as your own key has it, else the service's setting. A request may only be stricter.",
     )
+    memory: MemoryMode | None = Field(
+        default=None,
+        description="How what is remembered is used in what is asked with it, where a request does not say: `auto`, `agentic`, "
+        "`always` or `off`. Null means as your own key has it, else as the collection or the service is set.",
+    )
 
     @field_validator("expires_at")
     @classmethod
@@ -114,6 +119,9 @@ class ApiKey(BaseModel):
     )
     guard: Guard | None = Field(
         default=None, description="Least of what becomes of unsafe questions that are asked with it; null means as set."
+    )
+    memory: str | None = Field(
+        default=None, description="How what is remembered is used where a request does not say; null means as set."
     )
 
 

@@ -196,6 +196,7 @@ def collection_message(
         visibility=_visibility(collection),
         role=_ROLE[role] if role else ingest_pb2.COLLECTION_ROLE_UNSPECIFIED,
         counts=document_counts(counts) if counts else None,
+        memory=collection.memory,
     )
 
 
