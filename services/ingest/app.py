@@ -61,6 +61,7 @@ from services.ingest.sources.known import KnownFiles
 from services.ingest.sources.opening import SourceOpener
 from services.ingest.sources.ports import Surroundings
 from services.ingest.sources.schedule import SourceSchedule
+from services.ingest.sources.source_access import SourceAccess
 from services.ingest.sources.syncing import SourceSyncs
 from services.ingest.spool import Spool
 from services.ingest.upkeep.agreement import Agreement
@@ -153,6 +154,7 @@ async def run_api(settings: IngestSettings) -> None:
             documents=shared.documents,
             uploads=uploads,
             deletion=shared.deletion,
+            access=SourceAccess(shared.documents, shared.lists, _now),
             now=_now,
         )
         schedule = SourceSchedule(sources, shared.collections, syncs, opener, _now)

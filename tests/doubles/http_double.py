@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import parse_qsl
 
 import pytest
 from aiohttp import web
@@ -19,7 +20,7 @@ OTHER_LOOPBACK = "127.0.0.2"
 
 @dataclass(frozen=True)
 class Recorded:
-    """A request as it arrived. `body` is decoded JSON, a list of it for NDJSON, None when there was none."""
+    """A request as it arrived. `body` is decoded JSON, a list of it for NDJSON, the fields of a form, None when there was none."""
 
     method: str
     path: str
@@ -64,7 +65,10 @@ class HttpDouble(ABC):
     async def _handle(self, request: web.Request) -> web.Response:
         raw = await request.text()
         is_lines = "ndjson" in request.headers.get("content-type", "")
-        body: Any = [json.loads(line) for line in raw.split("\n") if line] if is_lines else raw and json.loads(raw)
+        is_form = "x-www-form-urlencoded" in request.headers.get("content-type", "")
+        body: Any = [json.loads(line) for line in raw.split("\n") if line] if is_lines else None
+        if not is_lines and raw:
+            body = dict(parse_qsl(raw)) if is_form else json.loads(raw)
         recorded = Recorded(request.method, request.path, dict(request.query), request.headers, body or None)
         self.requests.append(recorded)
         for failure in self.failures:

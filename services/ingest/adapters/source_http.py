@@ -70,21 +70,37 @@ class SourceHttp:
         finally:
             await response.aclose()
 
+    async def post(self, url: str, form: Mapping[str, str]) -> httpx.Response:
+        """The answer to a form, read as a whole. It is not sent on to where a redirect leads."""
+        request = self._request(url, {}, form)
+        try:
+            async with asyncio.timeout(_TEXT_S):
+                response = await self._transport.handle_async_request(request)
+                response.request = request
+                return await self._read(response)
+        except (httpx.TransportError, TimeoutError) as error:
+            raise _away(request.url, error) from error
+
     async def text(self, url: str, headers: Mapping[str, str] | None = None) -> httpx.Response:
         """As `ask`, with all of the answer read."""
         async with self.ask(url, headers) as response:
-            try:
-                pieces, size = [], 0
-                async for piece in _pieces(response, _TEXT_S):
-                    pieces.append(piece)
-                    size += len(piece)
-                    if size > _TEXT_BYTES_MAX:
-                        raise SourceAway(f"{response.url.host} answers with more than {_TEXT_BYTES_MAX >> 20} MiB")
-            except httpx.TransportError as error:
-                raise _away(response.url, error) from error
-            return httpx.Response(
-                response.status_code, headers=response.headers, content=b"".join(pieces), request=response.request
-            )
+            return await self._read(response)
+
+    async def _read(self, response: httpx.Response) -> httpx.Response:
+        try:
+            pieces, size = [], 0
+            async for piece in _pieces(response, _TEXT_S):
+                pieces.append(piece)
+                size += len(piece)
+                if size > _TEXT_BYTES_MAX:
+                    raise SourceAway(f"{response.url.host} answers with more than {_TEXT_BYTES_MAX >> 20} MiB")
+        except httpx.TransportError as error:
+            raise _away(response.url, error) from error
+        finally:
+            await response.aclose()
+        return httpx.Response(
+            response.status_code, headers=response.headers, content=b"".join(pieces), request=response.request
+        )
 
     async def _answer(self, url: str, headers: Mapping[str, str], only_host: str) -> httpx.Response:
         for pause_s in (*_PAUSES_S, None):
@@ -122,11 +138,17 @@ class SourceHttp:
             await response.aclose()
         raise SourceAway(f"{request.url.host} answers with more than {_REDIRECTS_MAX} redirects")
 
-    def _request(self, url: str, headers: Mapping[str, str]) -> httpx.Request:
+    def _request(self, url: str, headers: Mapping[str, str], form: Mapping[str, str] | None = None) -> httpx.Request:
         """Raises UrlRefused, also where two readers of the URL would not agree on its host."""
         place = place_of(url)
         try:
-            request = httpx.Request("GET", url, headers={**_HEADERS, **headers}, extensions={"timeout": _TIMEOUT})
+            request = httpx.Request(
+                "GET" if form is None else "POST",
+                url,
+                headers={**_HEADERS, **headers},
+                data=form,
+                extensions={"timeout": _TIMEOUT},
+            )
         except httpx.InvalidURL as error:
             raise UrlRefused(f"the URL cannot be read ({error})") from error
         if request.url.raw_host.decode().lower() != place.host.lower():

@@ -10,7 +10,7 @@ from datetime import datetime
 from kit.access.principal import ADMIN, Principal
 from kit.errors import AlreadyExists, GroundworkError
 from kit.stores.idempotency import Attempt
-from services.ingest.documents.access import Access
+from services.ingest.documents.access import Access, check_owned
 from services.ingest.documents.catalog import Catalog
 from services.ingest.documents.uploads import naming
 from services.ingest.errors import BadSource, CollectionNotFound, SourceNotFound
@@ -84,6 +84,8 @@ class SourceDesk:
             caller.require(ADMIN)
         collection = await self._catalog.get_to_edit(caller, new.collection_id)
         settings = self._opener.checked_settings(kind, new.settings, new.secrets)
+        if kind.tells_readers(settings):
+            check_owned(collection)
         name = _checked_name(new.name or kind.default_name(settings))
         content = json.dumps([new.kind, new.collection_id, name, sorted(settings.items()), new.every_s])
 

@@ -14,6 +14,7 @@ class KnownFile:
     """A file of a source that has a document."""
 
     document_id: str
+    name: str
     version: str
     sha256: str
     is_pending: bool
@@ -59,4 +60,6 @@ class KnownFiles:
 def _known(document: Document, origin: Origin) -> KnownFile:
     is_pending = document.pending is not None
     is_rejected = document.error is not None and not is_pending
-    return KnownFile(document.document_id, origin.version, document.content.sha256, is_pending, is_rejected)
+    return KnownFile(
+        document.document_id, document.name, origin.version, document.content.sha256, is_pending, is_rejected
+    )

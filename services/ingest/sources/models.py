@@ -13,6 +13,16 @@ FAILING_KEPT = 200
 
 
 @dataclass(frozen=True)
+class FileReaders:
+    """Who may read a file at its source. With nobody in it, owners of the collection alone read its document."""
+
+    subjects: frozenset[str] = frozenset()
+    groups: frozenset[str] = frozenset()
+    everybody: bool = False
+    """All who may read the collection."""
+
+
+@dataclass(frozen=True)
 class SourceFile:
     """A file as its source lists it."""
 
@@ -29,6 +39,8 @@ class SourceFile:
     """Of a text, as the source names it; empty when unknown."""
     settled_at: float = 0.0
     """Seconds since 1970 from which on the version tells every change. What is read before is looked at again by the next sync."""
+    readers: FileReaders | None = None
+    """None: the source does not say, and the document keeps the list that it has."""
 
 
 @dataclass(frozen=True)

@@ -68,6 +68,8 @@ class SourceKind:
     """Of a source with these settings."""
     needs_admin: bool = False
     """Whether only who sees all of the tenant may make one."""
+    tells_readers: Callable[[Mapping[str, str]], bool] = lambda _: False
+    """Whether a source with these settings says who may read a file."""
     watch: Callable[[Opening], AsyncIterator[None]] | None = None
     """Tells when something has changed there, until closed; None where only the schedule can tell."""
 

@@ -19,6 +19,7 @@ from services.ingest.documents.models import Failure, Lane, Origin, Status
 from services.ingest.documents.uploads.upload import Upload, Uploads
 from services.ingest.errors import FileNotTaken, SourceAway, SourceBusy, SourceEmpty
 from services.ingest.ports import DocumentStore
+from services.ingest.sources.comparing import Renaming, gone_keys, is_wanted, name_of_document
 from services.ingest.sources.failures import in_time, why_failed
 from services.ingest.sources.known import KnownFile, KnownFiles
 from services.ingest.sources.models import (
@@ -26,12 +27,12 @@ from services.ingest.sources.models import (
     Counts,
     FailingFile,
     SourceFile,
-    SourceListing,
     SourceRecord,
     SyncState,
 )
 from services.ingest.sources.opening import SourceOpener
 from services.ingest.sources.ports import SourceReader, SourceStore
+from services.ingest.sources.source_access import SourceAccess
 
 _log = structlog.get_logger()
 _AT_ONCE = 8
@@ -52,6 +53,8 @@ class _Progress:
     failing: dict[str, FailingFile] = field(default_factory=dict)
     cursor: str = ""
     failures_in_a_row: int = 0
+    lists_again: bool = False
+    """Whether something that the source says has to wait until a document is indexed. The next sync lists it again."""
 
     def count(self, **what: int) -> None:
         now = self.counts
@@ -74,6 +77,7 @@ class SourceSyncs:
         documents: DocumentStore,
         uploads: Uploads,
         deletion: Deletion,
+        access: SourceAccess,
         now: Callable[[], datetime],
     ) -> None:
         self._sources = sources
@@ -82,6 +86,7 @@ class SourceSyncs:
         self._documents = documents
         self._uploads = uploads
         self._deletion = deletion
+        self._access = access
         self._now = now
 
     async def sync(self, source: SourceRecord) -> None:
@@ -162,13 +167,16 @@ class SourceSyncs:
                 )
             for problem in listing.problems:
                 progress.fail(problem)
-            wanted = [file for file in listing.files if _is_wanted(file, known, retries=retries)]
-            gone = _gone(listing, known)
+            wanted = [file for file in listing.files if is_wanted(source, file, known, retries=retries)]
+            read_anew = {file.key for file in wanted}
+            as_they_are = [file for file in listing.files if file.key not in read_anew]
+            progress.lists_again = not await self._access.refresh(source, as_they_are, known)
+            gone = gone_keys(listing, known)
             progress.count(total=len(wanted) + len(gone) + len(listing.problems))
             await self._take_all(source, reader, wanted, known, gone, progress)
             still_known = await self._known.of(source.place)
             await self._remove(source, [still_known[key] for key in gone if key in still_known], progress)
-            progress.cursor = listing.cursor
+            progress.cursor = source.sync.cursor if progress.lists_again else listing.cursor
 
     async def _take_all(
         self,
@@ -202,27 +210,10 @@ class SourceSyncs:
         left_behind: dict[str, list[str]],
         progress: _Progress,
     ) -> None:
-        moved: list[str] = []
-
-        def moved_from(sha256: str) -> str:
-            if known is None and left_behind.get(sha256):
-                moved.append(left_behind[sha256].pop())
-            return moved[-1] if moved else ""
-
-        # As it is now, before the first byte is read.
-        version = file.version if self._now().timestamp() >= file.settled_at else ""
-        upload = Upload(
-            source.collection_id,
-            f"{source.name}/{file.name or file.key}",
-            0,
-            "",
-            file.metadata,
-            encoding=file.encoding,
-            lane=Lane.BULK,
-            origin=Origin(source.source_id, file.key, version),
-        )
+        upload = await self._upload_of(source, file, known, progress)
+        renaming = Renaming(known, upload.name, left_behind)
         try:
-            document = await self._uploads.take(source.tenant_id, upload, reader.fetch(file), moved_from)
+            document = await self._uploads.take(source.tenant_id, upload, reader.fetch(file), renaming.find)
         except FileNotTaken as error:
             progress.fail(FailingFile(file.key, error.reason, error.message))
         except (SourceAway, SourceBusy):
@@ -235,11 +226,34 @@ class SourceSyncs:
         else:
             progress.failures_in_a_row = 0
             if known is None:
-                was_moved = document.document_id in moved
+                was_moved = document.document_id == renaming.document_id
                 # A move is the removal of the old name as well.
                 progress.count(done=1, moved=was_moved, added=not was_moved, total=-was_moved)
             else:
-                progress.count(done=1, changed=known.sha256 != document.content.sha256)
+                changed = known.sha256 != document.content.sha256
+                progress.count(done=1, changed=changed, moved=known.name != document.name)
+
+    async def _upload_of(
+        self, source: SourceRecord, file: SourceFile, known: KnownFile | None, progress: _Progress
+    ) -> Upload:
+        access, is_whole = await self._access.of_upload(source, file, known)
+        name = name_of_document(source, file)
+        if known is not None and known.name != name and known.version != file.version:
+            name, is_whole = known.name, False  # first its content, then its name
+        progress.lists_again = progress.lists_again or not is_whole
+        # As it is now, before the first byte is read.
+        version = file.version if self._now().timestamp() >= file.settled_at else ""
+        return Upload(
+            source.collection_id,
+            name,
+            0,
+            "",
+            file.metadata,
+            encoding=file.encoding,
+            lane=Lane.BULK,
+            origin=Origin(source.source_id, file.key, version),
+            access=access,
+        )
 
     async def _remove(self, source: SourceRecord, files: Sequence[KnownFile], progress: _Progress) -> None:
         for start in range(0, len(files), _REMOVED_TOGETHER):
@@ -265,27 +279,6 @@ class SourceSyncs:
             for start in range(0, len(files), _REMOVED_TOGETHER):
                 await self._remove_some(source, files[start : start + _REMOVED_TOGETHER])
         await self._sources.purge(*source.place)
-
-
-def _is_wanted(file: SourceFile, known: dict[str, KnownFile], *, retries: bool) -> bool:
-    """Whether a file has to be read: it is new, or may have changed, or a person has files tried again that could not be read."""
-    before = known.get(file.key)
-    if before is None or not file.version or before.version != file.version:
-        return True
-    return retries and before.is_rejected
-
-
-def _gone(listing: SourceListing, known: dict[str, KnownFile]) -> list[str]:
-    """Keys of files that have documents and are not at the source any more."""
-    if not listing.is_complete:
-        return [key for key in listing.gone if key in known]
-    there = {file.key for file in listing.files}
-    unseen = [problem.key for problem in listing.problems]
-    return [
-        key
-        for key in known
-        if key not in there and not any(key == each or key.startswith(f"{each}/") for each in unseen)
-    ]
 
 
 def _kept(progress: _Progress) -> tuple[FailingFile, ...]:

@@ -19,17 +19,23 @@ _KEEPER = Principal("local", "tester", frozenset({ADMIN}))
 
 
 class SourceUser:
-    """Has one source, which fills the default collection."""
+    """Has one source, which fills the default collection, or one of the user's own."""
 
     def __init__(self, stub: ingest_pb2_grpc.IngestServiceStub) -> None:
         self.stub = stub
         self.source_id = ""
+        self.collection_id = "default"
 
     async def make(self, **wanted: Any) -> ingest_pb2.Source:
-        request = ingest_pb2.CreateSourceRequest(**{"collection_id": "default", "every": DAY, **wanted})
+        request = ingest_pb2.CreateSourceRequest(**{"collection_id": self.collection_id, "every": DAY, **wanted})
         made = (await self.stub.CreateSource(request, timeout=TIMEOUT_S)).source
         self.source_id = made.source_id
         return made
+
+    async def own_collection(self) -> None:
+        """Makes one, for the source to be made."""
+        made = await self.stub.CreateCollection(ingest_pb2.CreateCollectionRequest(name="Papers"), timeout=TIMEOUT_S)
+        self.collection_id = made.collection.collection_id
 
     async def get(self) -> ingest_pb2.Source:
         request = ingest_pb2.GetSourceRequest(source_id=self.source_id)
@@ -60,7 +66,7 @@ class SourceUser:
 
     async def documents(self) -> Mapping[str, ingest_pb2.Document]:
         """By path at the source."""
-        request = ingest_pb2.ListDocumentsRequest(collection_id="default")
+        request = ingest_pb2.ListDocumentsRequest(collection_id=self.collection_id)
         found = (await self.stub.ListDocuments(request, timeout=TIMEOUT_S)).documents
         paths = [document.source.path for document in found]
         assert len(set(paths)) == len(paths), "a file has two documents"

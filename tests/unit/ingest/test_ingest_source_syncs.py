@@ -21,6 +21,7 @@ from services.ingest.sources.known import KnownFiles
 from services.ingest.sources.models import FailingFile, SourceFile, SourceListing, SourceRecord
 from services.ingest.sources.opening import SourceOpener
 from services.ingest.sources.ports import Opening, SourceField, SourceKind, Surroundings
+from services.ingest.sources.source_access import SourceAccess
 from services.ingest.sources.syncing import SourceSyncs
 from tests.unit.ingest.fakes import FakeKeys, FakeSourceStore
 from tests.unit.ingest.faults import Process, in_process, make_killable
@@ -88,6 +89,7 @@ class Step:
             documents=world.store,
             uploads=world.uploads,
             deletion=world.deletion,
+            access=SourceAccess(world.store, world.lists, world.clock),
             now=world.clock,
         )
 

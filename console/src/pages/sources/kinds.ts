@@ -8,7 +8,7 @@ export interface KindField {
   example?: string;
 }
 
-export type KindName = "s3" | "web" | "feed" | "github" | "imap" | "folder";
+export type KindName = "s3" | "web" | "feed" | "github" | "imap" | "drive" | "folder";
 export type FieldName =
   | "bucket"
   | "endpoint"
@@ -31,6 +31,12 @@ export type FieldName =
   | "since"
   | "security"
   | "port"
+  | "access"
+  | "acts_for"
+  | "service_account"
+  | "client_id"
+  | "client_secret"
+  | "refresh_token"
   | "folder";
 
 const only: KindField = { name: "only", example: "*.md,*.pdf" };
@@ -66,6 +72,16 @@ export const KINDS: Record<KindName, KindField[]> = {
     { name: "since", example: "2024-01-31" },
     { name: "security", example: "tls, starttls" },
     { name: "port", example: "993" },
+  ],
+  drive: [
+    { name: "folder", isRequired: true, example: "https://drive.google.com/drive/folders/…" },
+    only,
+    { name: "access", example: "source, collection" },
+    { name: "service_account", isSecret: true },
+    { name: "acts_for", example: "anna@example.com" },
+    { name: "client_id", isSecret: true },
+    { name: "client_secret", isSecret: true },
+    { name: "refresh_token", isSecret: true },
   ],
   feed: [{ name: "url", isRequired: true, example: "https://…" }],
   folder: [{ name: "folder", isRequired: true }, { name: "path", example: "2024" }, only],

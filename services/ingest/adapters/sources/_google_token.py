@@ -1,0 +1,99 @@
+"""Tokens with which Google's APIs are asked: of a service account, by a signed assertion (RFC 7523), or of a person, by the refresh
+token that they gave (RFC 6749)."""
+
+import asyncio
+import json
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import httpx
+import jwt
+
+from services.ingest.adapters.source_http import SourceHttp
+from services.ingest.errors import BadSource, SourceAway
+
+_SCOPE = "https://www.googleapis.com/auth/drive.readonly"
+_ASSERTION = "urn:ietf:params:oauth:grant-type:jwt-bearer"
+_LASTS_S, _EARLY_S = 3600, 120
+_PERSON = ("client_id", "client_secret", "refresh_token")
+
+
+class GoogleToken:
+    """Is asked for when it is needed, and again before it expires."""
+
+    def __init__(
+        self,
+        http: SourceHttp,
+        secrets: Mapping[str, str],
+        acts_for: str,
+        token_url: str,
+        *,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        """`acts_for`: whom a service account acts for, where its domain lets it. `token_url`: where its key names no other. Raises
+        BadSource."""
+        self._http, self._clock = http, clock
+        self._token, self._until = "", 0.0
+        self._turn = asyncio.Lock()
+        if key := secrets.get("service_account"):
+            self._account: Mapping[str, str] = _account(key)
+            self._url, self._acts_for = self._account.get("token_uri") or token_url, acts_for
+        elif all(secrets.get(name) for name in _PERSON):
+            self._account, self._url = {}, token_url
+            self._form = {"grant_type": "refresh_token", **{name: secrets[name] for name in _PERSON}}
+        else:
+            raise BadSource("give the secret service_account, or client_id, client_secret and refresh_token together")
+
+    async def headers(self, _: httpx.Request) -> Mapping[str, str]:
+        """Lets a request in. Raises SourceAway."""
+        async with self._turn:
+            if self._clock() >= self._until:
+                await self._renew()
+            return {"Authorization": f"Bearer {self._token}"}
+
+    async def _renew(self) -> None:
+        form = self._signed() if self._account else self._form
+        answer = await self._http.post(self._url, form)
+        try:
+            said: Any = answer.json()
+            token, lasts_s = said.get("access_token"), float(said.get("expires_in", _LASTS_S))
+        except (ValueError, TypeError, AttributeError):
+            said, token, lasts_s = {}, None, 0.0
+        if answer.status_code != 200 or not isinstance(token, str) or not (token.isascii() and token.isprintable()):
+            why = str(said.get("error_description") or said.get("error") or answer.status_code)[:200]
+            raise SourceAway(f"Google gives out no token ({why}); give the source other secrets")
+        self._token, self._until = token, self._clock() + max(0.0, lasts_s - _EARLY_S)
+
+    def _signed(self) -> Mapping[str, str]:
+        now = int(self._clock())
+        claims = {
+            "iss": self._account["client_email"],
+            "scope": _SCOPE,
+            "aud": self._url,
+            "iat": now,
+            "exp": now + _LASTS_S,
+        }
+        if self._acts_for:
+            claims["sub"] = self._acts_for
+        try:
+            assertion = jwt.encode(claims, self._account["private_key"], algorithm="RS256")
+        except (ValueError, TypeError, jwt.PyJWTError) as error:
+            raise BadSource(
+                "the private key in service_account cannot be read; take the file as Google made it"
+            ) from error
+        return {"grant_type": _ASSERTION, "assertion": assertion}
+
+
+def _account(key: str) -> Mapping[str, str]:
+    """Raises BadSource."""
+    try:
+        account = json.loads(key)
+        is_whole = all(isinstance(account[name], str) and account[name] for name in ("client_email", "private_key"))
+    except (ValueError, LookupError, TypeError, RecursionError):
+        is_whole = False
+    if not is_whole:
+        raise BadSource(
+            "service_account is the JSON file of a service account's key, with client_email and private_key"
+        )
+    return {name: value for name, value in account.items() if isinstance(value, str)}
