@@ -1,6 +1,8 @@
-"""Streams of a model's answer: what gateway and orchestrator add to its first token, and what many listeners cost the gateway."""
+"""Streams of a model's answer: what gateway and orchestrator add to its first token, what chat completions add to that, and what
+many listeners cost the gateway."""
 
 import asyncio
+import json
 import resource
 import time
 from collections.abc import AsyncIterator, Sequence
@@ -20,8 +22,12 @@ from evals.tables import Table
 from kit.testing.openai import Reply, ScriptedModel, scripted_model
 
 COLLECTION = "streams"
+AGENT = "reasoning"
+"""Named, so that the model is asked for nothing but the answer."""
 QUESTIONS, WARM_UP_QUESTIONS = 40, 5
 ADDED_TARGET_MS = 5.0
+COMPLETIONS_TARGET_MS = 2.0
+"""What the shape of OpenAI's API may add to the stream of the same run in ours."""
 LISTENERS, SILENT = 1_000, 200
 RUNS = 4
 """That the listeners share."""
@@ -43,6 +49,9 @@ class _FirstToken:
     through_ms: float
     to_the_model_ms: float
     """From the `retrieval` event until the model is asked."""
+    chat_ms: float
+    """Of a turn of mode `grounded`, which a chat completion is."""
+    completions_ms: float
 
 
 @dataclass(frozen=True)
@@ -68,12 +77,17 @@ def measure() -> Part:
     added = (
         Samples.of([each.through_ms for each in tokens]).median - Samples.of([each.direct_ms for each in tokens]).median
     )
+    completions = (
+        Samples.of([each.completions_ms for each in tokens]).median
+        - Samples.of([each.chat_ms for each in tokens]).median
+    )
     listener_kib = 1024 * (memory.with_listeners - memory.before) / LISTENERS
     return Part(
         title="Streams",
         about=(
-            f"{len(tokens)} questions, each asked of a scripted model directly and through the system, in turn. The model "
-            "holds its first piece back until it is told to let it go, and the time from there to the client is compared. Then "
+            f"{len(tokens)} questions, each asked of a scripted model directly and through the system, as a question, a turn of a "
+            "chat and a chat completion. The model holds its first piece back until it is told to let it go, and the time from "
+            "there to the client is compared. Then "
             f"{LISTENERS} clients follow {RUNS} runs that go on, and {SILENT} follow one with a long answer and read nothing."
         ),
         figures=(
@@ -82,6 +96,12 @@ def measure() -> Part:
                 f"p50 {added:.1f}",
                 f"p50 < {ADDED_TARGET_MS:.0f}",
                 added <= ADDED_TARGET_MS,
+            ),
+            Figure(
+                "added to the first token of a chat turn by `POST /v1/chat/completions`, ms",
+                f"p50 {completions:.1f}",
+                f"p50 < {COMPLETIONS_TARGET_MS:.0f}",
+                completions <= COMPLETIONS_TARGET_MS,
             ),
             Figure(
                 f"memory of the gateway with {LISTENERS} open streams, MiB",
@@ -102,6 +122,7 @@ async def _measure() -> tuple[list[_FirstToken], _Memory]:
             "GROUNDWORK_LLM_BASE_URL": model.base_url,
             "GROUNDWORK_LLM_MODEL": "scripted",
             "GROUNDWORK_VERIFY_JUDGE": "learned",
+            "GROUNDWORK_MEMORY": "off",  # what is learnt from a turn asks the model too
         }
         with running_system(settings=settings) as system:
             async with system.http() as client:
@@ -121,7 +142,13 @@ async def _first_token(client: httpx.AsyncClient, model: ScriptedModel, question
     async with _held(model) as released:
         found_at, token_at = await _found_and_first_token(client, question)
         release = await released
-    return _FirstToken(direct_ms, 1000 * (token_at - release.at), 1000 * (release.asked_at - found_at))
+    async with _held(model) as released:
+        _, chat_at = await _found_and_first_token(client, question, f"/v1/collections/{COLLECTION}/chat")
+        chat_ms = 1000 * (chat_at - (await released).at)
+    async with _held(model) as released:
+        completions_ms = 1000 * (await _first_chunk(client, question) - (await released).at)
+    to_the_model_ms = 1000 * (release.asked_at - found_at)
+    return _FirstToken(direct_ms, 1000 * (token_at - release.at), to_the_model_ms, chat_ms, completions_ms)
 
 
 @dataclass(frozen=True)
@@ -162,10 +189,26 @@ async def _first_piece(model: ScriptedModel, question: str) -> float:
     raise AssertionError("the model said nothing")
 
 
-async def _found_and_first_token(client: httpx.AsyncClient, question: str) -> tuple[float, float]:
+async def _first_chunk(client: httpx.AsyncClient, question: str) -> float:
+    """When a chat completion begins to say something."""
+    said = [{"role": "user", "content": question}]
+    asked = {"model": f"groundwork/{AGENT}@{COLLECTION}", "stream": True, "messages": said}
+    said_at = 0.0
+    async with client.stream("POST", "/v1/chat/completions", json=asked) as response:
+        async for line in response.raise_for_status().aiter_lines():
+            if line.startswith("data: {") and json.loads(line[6:])["choices"][0]["delta"].get("content"):
+                said_at = said_at or time.perf_counter()
+    return said_at
+
+
+async def _found_and_first_token(client: httpx.AsyncClient, question: str, path: str = "/v1/qa") -> tuple[float, float]:
     at: dict[str, float] = {}
-    asked = {"question": question, "collection_ids": [COLLECTION]}
-    async with client.stream("POST", "/v1/qa", json=asked, headers={"Accept": "text/event-stream"}) as response:
+    asked = (
+        {"question": question, "collection_ids": [COLLECTION]}
+        if path == "/v1/qa"
+        else {"message": question, "agent": AGENT}
+    )
+    async with client.stream("POST", path, json=asked, headers={"Accept": "text/event-stream"}) as response:
         response.raise_for_status()
         async for event in read_events(response.aiter_bytes()):
             at.setdefault(event.kind, time.perf_counter())
@@ -238,6 +281,8 @@ def _table(tokens: Sequence[_FirstToken]) -> Table:
     columns = {
         "straight from the model (reference)": [each.direct_ms for each in tokens],
         "through orchestrator and gateway": [each.through_ms for each in tokens],
+        "in a chat turn": [each.chat_ms for each in tokens],
+        "in a chat completion": [each.completions_ms for each in tokens],
         "from the evidence found to the model asked": [each.to_the_model_ms for each in tokens],
     }
     samples = {name: Samples.of(values) for name, values in columns.items()}
