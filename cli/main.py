@@ -14,6 +14,7 @@ from cli.client.gateway import Gateway
 from cli.client.ingestion import Ingestion, ingest
 from cli.client.searching import SearchFusion, SearchRerank, SearchStrategy, metadata_of
 from cli.cluster import cluster
+from cli.commands.administration.audit import audit
 from cli.commands.administration.jobs import jobs
 from cli.commands.administration.limits import limits
 from cli.commands.administration.models import models
@@ -67,6 +68,7 @@ app.add_typer(runs, name="runs")
 app.add_typer(models, name="models")
 app.add_typer(keys, name="keys")
 app.add_typer(signing_keys, name="signing-keys")
+app.add_typer(audit, name="audit")
 app.add_typer(approvals, name="approvals")
 app.add_typer(cluster, name="cluster")
 app.command(epilog=WHERE)(demo)

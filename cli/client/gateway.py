@@ -86,6 +86,18 @@ class Gateway:
             if not token:
                 return found
 
+    async def lines(self, path: str, params: Mapping[str, Any]) -> AsyncIterator[str]:
+        """The lines of an answer that may be long, as they come."""
+        try:
+            async with self._http.stream("GET", path, params=params) as response:
+                if response.is_error:
+                    await response.aread()
+                    raise _api_error(response)
+                async for line in response.aiter_lines():
+                    yield line
+        except httpx.TransportError as error:
+            raise self.unreachable(error) from error
+
     async def readiness(self) -> tuple[bool, Json]:
         """Whether every service is serving, and the state of each."""
         try:

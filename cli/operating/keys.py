@@ -10,12 +10,11 @@ import typer
 
 from cli.client.gateway import Gateway, Json, in_path
 from cli.display.output import Output
+from cli.durations import is_duration, seconds_of
 from cli.errors import UsageError, in_words
 from cli.running import WHERE, run
 
 keys = typer.Typer(no_args_is_help=True, help="API keys: make, list, rotate, revoke; make the first one.", epilog=WHERE)
-
-_UNITS_S = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
 KeyId = Annotated[str, typer.Argument(help="The key's id: what stands between its two `_`.")]
@@ -111,7 +110,7 @@ def rotate(
     output = Output(as_json=as_json)
 
     async def command(gateway: Gateway) -> int:
-        body = {"keep_old_for_s": _seconds(keep_old)}
+        body = {"keep_old_for_s": seconds_of(keep_old)}
         made = await gateway.request("POST", f"{_path(key_id)}/rotate", json=body)
         until = made.get("old_text_until")
         _show_text(
@@ -172,19 +171,11 @@ def _show_text(output: Output, made: Json, remark: str) -> None:
     output.err.print(f"{remark} The key is shown only now.", markup=False)
 
 
-def _seconds(text: str) -> int:
-    """`12h` in seconds. Raises UsageError."""
-    number, unit = text[:-1], text[-1:]
-    if not (number.isascii() and number.isdigit()) or unit not in _UNITS_S:
-        raise UsageError(f"{text!r} is no duration; write 90s, 30m, 12h or 7d.")
-    return int(number) * _UNITS_S[unit]
-
-
 def _moment(text: str | None) -> str | None:
     """A time in RFC 3339: what was written, or so long from now."""
-    if text is None or text[-1:] not in _UNITS_S:
+    if text is None or not is_duration(text):
         return text
-    return (datetime.now(UTC) + timedelta(seconds=_seconds(text))).isoformat(timespec="seconds")
+    return (datetime.now(UTC) + timedelta(seconds=seconds_of(text))).isoformat(timespec="seconds")
 
 
 def _scopes(key: Json) -> str:

@@ -1,6 +1,7 @@
 """The HTTP application: routes, errors and the layers around them. Knows no addresses and opens nothing."""
 
 import time
+from datetime import UTC, datetime
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -48,10 +49,12 @@ from services.gateway.routes.documents import (
     sources,
     upload,
 )
+from services.gateway.routes.identity import audit as audit_routes
 from services.gateway.routes.identity import connections, keys, me, oauth, oidc
 from services.gateway.schemas.conversations.chat import ToolChatResponse
 from services.gateway.schemas.conversations.events import EVENT_MODELS
 from services.gateway.schemas.conversations.runs import QaResponse
+from services.gateway.schemas.identity.audit import AuditEntry
 from services.gateway.schemas.problem import Problem
 from services.gateway.serving.connection_table import stream_limit
 from services.gateway.serving.guard import Guard
@@ -83,7 +86,7 @@ _SECURITY_SCHEMES = {
 def create_api(backends: Backends, api_keys: Keys | None = None) -> FastAPI:
     """The application over the given services. With `api_keys` it asks for one; without, everybody is the one local user."""
     settings = backends.settings
-    audit = AuditLog(time.monotonic)
+    audit = AuditLog(time.monotonic, lambda: datetime.now(UTC), api_keys.audit if api_keys else None)
     app = FastAPI(
         title="Groundwork",
         version="1",
@@ -132,6 +135,7 @@ def create_api(backends: Backends, api_keys: Keys | None = None) -> FastAPI:
         limits,
         me,
         keys,
+        audit_routes,
         voice,
     ):
         app.include_router(module.router, dependencies=[Depends(authenticated)])
@@ -188,7 +192,7 @@ def _openapi(app: FastAPI) -> dict[str, Any]:
     if app.openapi_schema:
         return app.openapi_schema
     document = get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes)
-    models: list[type[BaseModel]] = [*EVENT_MODELS.values(), Problem, QaResponse, ToolChatResponse]
+    models: list[type[BaseModel]] = [*EVENT_MODELS.values(), Problem, QaResponse, ToolChatResponse, AuditEntry]
     _, extra = models_json_schema(
         [(model, "serialization") for model in models],
         ref_template="#/components/schemas/{model}",

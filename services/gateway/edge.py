@@ -47,13 +47,14 @@ class Edge:
         traceparent, method = Headers(scope=scope).get(TRACEPARENT, ""), _method(scope)
         attributes = {"http.request.method": method, "url.scheme": scope.get("scheme", "http")}
         with continued_span(f"HTTP {method}", traceparent, attributes, SpanKind.SERVER) as span:
-            answer = _Answer(scope, send)
+            answer = _Answer(scope, send, self._audit)
             began = time.perf_counter()
             try:
                 await self._run(scope, receive, answer)
             finally:
                 _record(scope, answer.status, time.perf_counter() - began)
-                self._audit.request(scope, answer.status)
+                if not answer.is_audited:
+                    self._audit.request(scope, answer.status)
                 _name(span, scope, answer.status)
 
     async def _run(self, scope: Scope, receive: Receive, answer: "_Answer") -> None:
@@ -72,12 +73,14 @@ class Edge:
 
 
 class _Answer:
-    """`send` that remembers the status and adds our headers."""
+    """`send` that remembers the status, adds our headers, and lets no answer to a change out before its audit entry is stored."""
 
-    def __init__(self, scope: Scope, send: Send) -> None:
+    def __init__(self, scope: Scope, send: Send, audit: AuditLog) -> None:
         self._scope = scope
         self._send = send
+        self._audit = audit
         self.status = 0
+        self.is_audited = False
 
     async def __call__(self, message: Message) -> None:
         kind = message["type"].removeprefix("websocket.")
@@ -90,7 +93,13 @@ class _Answer:
             headers.setdefault("X-Trace-Id", current_trace_id())
             if is_by_credential(self._scope):
                 headers.setdefault("Cache-Control", "no-store")  # a shared cache knows nothing of X-API-Key
+            await self._note(headers.get("location", ""))
         await self._send(message)
+
+    async def _note(self, made: str) -> None:
+        self.is_audited = True
+        if stored := self._audit.request(self._scope, self.status, made):
+            await self._audit.wait_stored(stored)
 
 
 def _method(scope: MutableMapping[str, Any]) -> str:

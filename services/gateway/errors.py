@@ -138,6 +138,12 @@ class ApiKeysOff(FailedPrecondition):
     reason = "API_KEYS_OFF"
 
 
+class AuditLogUnknown(Unavailable):
+    """The message store has not answered since the gateway started, so the audit log cannot be read."""
+
+    reason = "AUDIT_LOG_UNKNOWN"
+
+
 class TooManyApiKeys(FailedPrecondition):
     """The tenant has as many keys as it may."""
 

@@ -105,6 +105,10 @@ class GatewaySettings(MessageStoreSettings, LocalUserSettings, SigningServiceSet
     ended_api_keys_kept_days: int = Field(default=90, ge=0)
     """How long a revoked or expired key stays listed, in days, so that people can see what was; then its record is removed."""
 
+    audit_retention_days: int = Field(default=365, ge=1, le=36_500)
+    """With `api_keys`: how long entries of the audit log are kept, in days. They say who did what and from which address, so keep
+    them no longer than you need them."""
+
     @field_validator("oidc_issuers_file")
     @classmethod
     def _is_of_keys(cls, value: Path | None, info: ValidationInfo) -> Path | None:

@@ -1,7 +1,7 @@
 """What the gateway keeps in the message store."""
 
 from kit.shared_state import API_KEY_USES, API_KEYS
-from kit.state import DAY_S, Bucket
+from kit.state import DAY_S, Bucket, Stream
 
 OIDC_LOGOUTS = Bucket(
     "OIDC_LOGOUTS",
@@ -17,4 +17,12 @@ OIDC_SESSIONS = Bucket(
     kept_for_s=DAY_S,  # as long as a login may last
     if_lost="people log in again",
 )
-STATE = (API_KEYS, API_KEY_USES, OIDC_LOGOUTS, OIDC_SESSIONS)
+AUDIT = Stream(
+    "AUDIT",
+    "audit",
+    holds="the audit log: who did what to what, from where; a chain for each tenant",
+    written_by=("gateway",),
+    kept_for="`GROUNDWORK_AUDIT_RETENTION_DAYS`",
+    if_lost="it is not known any more who did what before; entries that follow show the gap to `groundwork audit verify`",
+)
+STATE = (API_KEYS, API_KEY_USES, OIDC_LOGOUTS, OIDC_SESSIONS, AUDIT)

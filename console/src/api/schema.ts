@@ -152,6 +152,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/audit": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read Audit Log
+         * @description Who did what to what, and from where: entries as JSON lines, oldest first and without a gap. Each holds the hash of the one
+         *     before it, so a change of the log shows: `groundwork audit verify` looks. Ask again with the last `number` as `after` for what
+         *     is new. With scope `admin` your tenant's; `operator`: also another's.
+         */
+        get: operations["read_audit_log_v1_audit_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/chat": {
         parameters: {
             query?: never;
@@ -2703,6 +2725,143 @@ export interface components {
              * @description Seconds that may be worked on it.
              */
             wall_clock_s?: number | null;
+        };
+        /**
+         * AuditEntry
+         * @description One entry of the audit log. Members without a value are left out.
+         */
+        AuditEntry: {
+            /**
+             * About
+             * @description Ids in the path of a request that succeeded; `made`: the path of what it has made.
+             * @default null
+             */
+            about: {
+                [key: string]: string;
+            } | null;
+            /**
+             * About Groups
+             * @description Its groups.
+             * @default null
+             */
+            about_groups: string[] | null;
+            /**
+             * About Key Id
+             * @description The API key that was changed.
+             * @default null
+             */
+            about_key_id: string | null;
+            /**
+             * About Scopes
+             * @description Its scopes.
+             * @default null
+             */
+            about_scopes: string[] | null;
+            /**
+             * About Subject
+             * @description Its user.
+             * @default null
+             */
+            about_subject: string | null;
+            /**
+             * About Tenant Id
+             * @description Its tenant.
+             * @default null
+             */
+            about_tenant_id: string | null;
+            /**
+             * Action
+             * @description `request` (something was changed), `refused`, `login`, `logout`, `key_created`, `key_rotated`, `key_revoked`.
+             */
+            action: string;
+            /**
+             * Address
+             * @description Where the connection came from.
+             * @default null
+             */
+            address: string | null;
+            /**
+             * At
+             * @description When it happened, RFC 3339 in UTC.
+             */
+            at: string;
+            /**
+             * Hash
+             * @description SHA-256 over this entry without `hash`, as JSON in ASCII with sorted keys and no spaces.
+             */
+            hash: string;
+            /**
+             * Issuer
+             * @description Who vouched for the caller, where it was no API key.
+             * @default null
+             */
+            issuer: string | null;
+            /**
+             * Key Id
+             * @description The API key that the caller showed.
+             * @default null
+             */
+            key_id: string | null;
+            /**
+             * Left Out Before
+             * @description Entries before this one that were not kept, because there were too many.
+             * @default null
+             */
+            left_out_before: number | null;
+            /**
+             * Method
+             * @description HTTP method, or `WEBSOCKET`.
+             * @default null
+             */
+            method: string | null;
+            /**
+             * Number
+             * @description Place in the chain of its tenant, without a gap.
+             */
+            number: number;
+            /**
+             * Previous
+             * @description Hash of the entry before it; empty for the first.
+             */
+            previous: string;
+            /**
+             * Reason
+             * @description Why it was refused.
+             * @default null
+             */
+            reason: string | null;
+            /**
+             * Route
+             * @description What was asked for, with names in place of ids.
+             * @default null
+             */
+            route: string | null;
+            /**
+             * Status
+             * @description HTTP status of the answer.
+             * @default null
+             */
+            status: number | null;
+            /**
+             * Subject
+             * @description The caller.
+             * @default null
+             */
+            subject: string | null;
+            /**
+             * Tenant Id
+             * @description Tenant of the caller.
+             * @default null
+             */
+            tenant_id: string | null;
+            /**
+             * Trace Id
+             * @description Finds the request in logs and traces.
+             * @default null
+             */
+            trace_id: string | null;
+        } & {
+            [key: string]: unknown;
         };
         /**
          * BegunLogin
@@ -10293,6 +10452,100 @@ export interface operations {
             };
             /** @description The body is of another type. */
             415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too much at once; wait as Retry-After says. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something went wrong on our side; the trace id finds it. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A service is unavailable; wait as Retry-After says. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    read_audit_log_v1_audit_get: {
+        parameters: {
+            query?: {
+                /** @description Only entries with a larger number: those that are new to you. */
+                after?: number;
+                /** @description `unknown_callers`: refusals of callers who showed no good key, who belong to no tenant. For operators. */
+                chain?: "tenant" | "unknown_callers";
+                /** @description Most entries. The next ones begin behind the last number. */
+                limit?: number;
+                /** @description Only entries that were stored at this time or later. */
+                since?: string | null;
+                /** @description Entries of this tenant; empty means yours. Others' are for operators. */
+                tenant_id?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Entries, oldest first, one a line. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/x-ndjson": components["schemas"]["AuditEntry"];
+                };
+            };
+            /** @description The request is not valid. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An API key is needed, and was not sent or is not good. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not for this caller (want of a scope, or not theirs), or asked for under a foreign host name or by a foreign page. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Its present state does not allow this. */
+            412: {
                 headers: {
                     [name: string]: unknown;
                 };

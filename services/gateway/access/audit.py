@@ -1,19 +1,27 @@
-"""The audit log: who did what with which key, and who was refused. One line with the constant event name `audit` for each change of
-an API key, each request that changes something, and each refusal; never a key's text. Lines about callers who show no good key are
-limited, since anybody can cause them.
+"""The audit log: who did what to what with which key, from where, and who was refused. An entry for each change of an API key, each
+login and logout, each request that changes something, and each refusal; never a key's text. Entries about callers who show no good
+key are limited, since anybody can cause them.
 
-Without keys there is no audit log: all that happens is the one local user's.
+Each entry is a line of the process's log with the constant event name `audit`, and is stored in a chain of its tenant
+(services/gateway/access/audit_store.py). Without keys there is no audit log: all that happens is the one local user's.
 """
 
+import asyncio
 import re
 from collections.abc import Callable
+from datetime import datetime
+from typing import Any
 
 import structlog
 from starlette.types import Scope
 
 from kit.access.api_keys import ApiKey
 from kit.access.principal import Principal
+from kit.observability.telemetry import current_trace_id
+from services.gateway.access.audit_recorder import AuditRecorder
+from services.gateway.access.audit_store import UNKNOWN_CALLERS
 from services.gateway.access.auth import Admission, admission_in, client_address, refusal_in
+from services.gateway.schemas.times import rfc3339
 from services.gateway.serving.rate_limiter import RateLimiter
 from services.gateway.serving.requests import SAFE_METHODS, method_of
 
@@ -24,53 +32,78 @@ _REFUSALS_A_MINUTE = 20
 """Logged of one address."""
 _ALL_REFUSALS_A_MINUTE = 600
 """Logged in all: who has many addresses must not fill the disk."""
-_AREA = re.compile(r"/(?:v1|ws)/[a-z-]{1,20}(?=/|\Z)")
+_AREA = re.compile(r"/(?:v1|ws|oidc)/[a-z-]{1,20}(?=/|\Z)")
 """The part of a path that is logged of a request without a caller: the rest may be anything, a key pasted by mistake among it."""
 
 
 class AuditLog:
-    """Writes the lines of one gateway."""
+    """Notes what happens at one gateway. `now` is the time of day, `clock` counts seconds; without a recorder nothing is stored."""
 
-    def __init__(self, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, clock: Callable[[], float], now: Callable[[], datetime], recorder: AuditRecorder | None = None
+    ) -> None:
         self._by_address = RateLimiter(_REFUSALS_A_MINUTE, clock)
         self._all = RateLimiter(_ALL_REFUSALS_A_MINUTE, clock)
+        self._now = now
+        self._recorder = recorder
         self._left_out = 0
 
-    def request(self, scope: Scope, status: int) -> None:
-        """A request that was answered with `status`, if it is one to be noted."""
+    def request(self, scope: Scope, status: int, made: str = "") -> asyncio.Future[None] | None:
+        """Notes a request that is answered with `status`, if it is one to be noted; `made` is the address of what it has made.
+        Returns a future that is done once the entry of a change is stored."""
         admission = admission_in(scope)
         if admission is None:
             if reason := refusal_in(scope):
                 self._refused_caller(scope, status, reason)
-        elif admission.credential and (_changes(scope) or status in _REFUSED):
-            _log.info(
-                "audit",
-                action="refused" if status in _REFUSED else "request",
-                **_who(admission),
-                method=method_of(scope),
-                route=_route(scope),
-                status=status,
-                reason=refusal_in(scope) or None,
-                address=client_address(scope),
-            )
+            return None
+        if not admission.credential or not (_changes(scope) or status in _REFUSED):
+            return None
+        is_refused = status in _REFUSED
+        stored = self._note(
+            admission.principal.tenant_id,
+            action="refused" if is_refused else "request",
+            **_who(admission),
+            method=method_of(scope),
+            route=_route(scope),
+            about=_about(scope, status, made),
+            status=status,
+            reason=refusal_in(scope) or None,
+            address=client_address(scope),
+        )
+        return None if is_refused else stored
+
+    async def wait_stored(self, stored: asyncio.Future[None]) -> None:
+        """Returns once the entry is stored, or soon where it cannot be."""
+        if self._recorder is not None:
+            await self._recorder.wait_stored(stored)
 
     def key_changed(self, action: str, key: ApiKey, admission: Admission, address: str) -> None:
-        """A key was created, rotated or revoked: `action` says which."""
-        _log.info(
-            "audit",
-            action=action,
+        """Notes that a key was created, rotated or revoked, as `action` says: also for the tenant whose key it is."""
+        fields = {
             **_who(admission),
-            about_key_id=key.key_id,
-            about_tenant_id=key.tenant_id,
-            about_subject=key.subject,
-            about_scopes=list(key.scopes),
-            about_groups=list(key.groups),
-            address=address,
-        )
+            "about_key_id": key.key_id,
+            "about_tenant_id": key.tenant_id,
+            "about_subject": key.subject,
+            "about_scopes": list(key.scopes),
+            "about_groups": list(key.groups),
+            "address": address,
+        }
+        tenant_id = admission.principal.tenant_id
+        self._note(tenant_id, action=action, **fields)
+        if key.tenant_id != tenant_id:
+            self._store(key.tenant_id, {"action": action, **fields})
 
     def logged_in(self, who: Principal, issuer: str, address: str) -> None:
-        """Somebody logged in by their browser."""
-        _log.info("audit", action="login", issuer=issuer, tenant_id=who.tenant_id, subject=who.subject, address=address)
+        """Notes that somebody logged in by their browser."""
+        self._login(who, "login", issuer, address)
+
+    def logged_out(self, who: Principal, issuer: str, address: str) -> None:
+        """Notes that somebody ended their login by their browser."""
+        self._login(who, "logout", issuer, address)
+
+    def _login(self, who: Principal, action: str, issuer: str, address: str) -> None:
+        fields = {"issuer": issuer, "tenant_id": who.tenant_id, "subject": who.subject, "address": address}
+        self._note(who.tenant_id, action=action, **fields)
 
     def _refused_caller(self, scope: Scope, status: int, reason: str) -> None:
         address = client_address(scope)
@@ -79,8 +112,8 @@ class AuditLog:
             return
         left_out, self._left_out = self._left_out, 0
         area = _AREA.match(scope["path"])
-        _log.info(
-            "audit",
+        self._note(
+            UNKNOWN_CALLERS,
             action="refused",
             method=method_of(scope),
             route=area[0] if area else "unmatched",
@@ -90,10 +123,29 @@ class AuditLog:
             left_out_before=left_out,
         )
 
+    def _note(self, chain: str, **fields: Any) -> asyncio.Future[None] | None:
+        """Logs an entry, and has it stored in the chain of a tenant."""
+        _log.info("audit", **fields)
+        return self._store(chain, fields)
+
+    def _store(self, chain: str, fields: dict[str, Any]) -> asyncio.Future[None] | None:
+        if self._recorder is None:
+            return None
+        entry = {"at": rfc3339(self._now()), "trace_id": current_trace_id(), **fields}
+        return self._recorder.add(chain, {name: value for name, value in entry.items() if value not in (None, "", {})})
+
 
 def _who(admission: Admission) -> dict[str, str]:
     who, key_id = admission.principal, admission.key.key_id if admission.key else ""
     return {"key_id": key_id, "issuer": admission.issuer, "tenant_id": who.tenant_id, "subject": who.subject}
+
+
+def _about(scope: Scope, status: int, made: str) -> dict[str, str] | None:
+    """Ids of what a request was about. None of one that failed: its path may hold anything, a key pasted by mistake among it."""
+    if status >= 400:
+        return None
+    ids = {name: str(value) for name, value in scope.get("path_params", {}).items()}
+    return {**ids, **({"made": made} if made else {})} or None
 
 
 def _changes(scope: Scope) -> bool:

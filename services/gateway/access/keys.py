@@ -12,6 +12,7 @@ from kit.errors import GroundworkError
 from kit.jetstream import Nats, connect
 from kit.process.waiting import FailureLogLimit
 from kit.stores.api_key_store import ApiKeyStore
+from services.gateway.access.audit_recorder import AuditRecorder
 from services.gateway.access.auth import KeyDoor
 from services.gateway.access.bootstrap_key import BootstrapKey
 from services.gateway.access.key_ring import ApiKeysUnknown, KeyRing
@@ -63,6 +64,7 @@ class Keys:
         self._uses = LastUses(now)
         self._settings = settings
         self._store: ApiKeyStore | None = None
+        self.audit = AuditRecorder(settings.audit_retention_days)
         path = settings.oidc_issuers_file
         self.issuers = IssuerDoor(Issuers(path), now=lambda: now().timestamp(), clock=clock) if path else None
         """Who comes in by an OIDC issuer; None where none is listed."""
@@ -95,6 +97,7 @@ class Keys:
                 group.create_task(self.ring.follow(store))
                 group.create_task(self._note_uses(store))
                 group.create_task(self._forget_ended(store))
+                group.create_task(self.audit.run(nats))
                 if self.issuers is not None:
                     group.create_task(self.issuers.run(nats))
 

@@ -22,7 +22,7 @@ from kit.llm import switching
 from kit.llm.brought import BroughtModel
 from kit.llm.providers import Choice
 from kit.state import Store
-from kit.stores import api_key_store, document_access, forgetting, idempotency
+from kit.stores import api_key_store, audit_chain, document_access, forgetting, idempotency
 from kit.stores.document_access import DocumentAccess
 from kit.testing.harness import TEST_PRINCIPAL
 from services.gateway import state as gateway
@@ -96,6 +96,19 @@ from tests.contract.released.filling import filled
 
 AT = datetime(2026, 11, 23, 12, 30, 15, 250_000, UTC)
 KEY = RunKey("acme", "0193" + "a" * 28)
+_AUDITED = {
+    "at": "2026-11-23T12:30:15.250Z",
+    "action": "request",
+    "tenant_id": "acme",
+    "subject": "ann",
+    "key_id": "0f" * 12,
+    "address": "192.0.2.7",
+    "method": "DELETE",
+    "route": "/v1/documents/{document_id}",
+    "about": {"document_id": "d0000001"},
+    "status": 204,
+    "trace_id": "5b8aa5a2d2c872e8321cf37308d69df2",
+}
 _FACT = Fact(
     "f1" * 16,
     "I live in Ghent",
@@ -167,6 +180,11 @@ def _gateway() -> Iterator[Kind]:
         gateway.OIDC_SESSIONS,
         lambda: sessions.encode(_SESSION),
         lambda data: sessions.encode(sessions.decode(data)),
+    )
+    yield Kind(
+        gateway.AUDIT,
+        lambda: audit_chain.canonical(audit_chain.sealed(_AUDITED, audit_chain.ChainLink())).encode(),
+        lambda data: audit_chain.canonical(json.loads(data)).encode(),
     )
 
 

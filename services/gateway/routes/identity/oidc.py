@@ -8,7 +8,7 @@ from fastapi import APIRouter, Depends, Form, Query, Request, Response
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse
 
 from kit.errors import GroundworkError, Unauthenticated
-from services.gateway.access.auth import SESSION_COOKIE, client_address
+from services.gateway.access.auth import SESSION_COOKIE, client_address, note_refusal
 from services.gateway.access.keys import Keys
 from services.gateway.access.oidc.door import IssuerDoor
 from services.gateway.access.oidc.login import CALLBACK, Leaving
@@ -73,6 +73,7 @@ async def come_back(request: Request, door: Door, base: Base) -> Response:
         verified = await door.logins.finish(request.query_params, leaving, base)
         secret, _ = await door.begin_session(verified)
     except GroundworkError as error:
+        note_refusal(request.scope, error)
         return _said(error)
     request.app.state.audit.logged_in(verified.principal, verified.issuer.issuer, client_address(request.scope))
     answer = _redirect(leaving.to)
@@ -93,6 +94,8 @@ async def log_out(request: Request, door: Door, base: Base) -> Response:
     else:
         assert admission.session is not None
         await door.end_session(admission.session)
+        address = client_address(request.scope)
+        request.app.state.audit.logged_out(admission.principal, admission.issuer, address)
         then = await door.logins.end_address(admission.issuer, base)
     answer = JSONResponse({"then": then}, headers={"Cache-Control": "no-store"})
     _set_cookie(answer, SESSION_COOKIE, "", 0)

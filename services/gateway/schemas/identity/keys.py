@@ -15,10 +15,10 @@ _KEY_ID = Pattern(
     "^[0-9a-f]{24}$", "is no key id; it is 24 of 0-9 and a-f, those between the two '_' of the API key", is_private=True
 )
 _NO_TENANT = "is no tenant; use 1 to 64 of a-z, 0-9, '-' and '_', beginning with a letter or digit"
-_TENANT_OR_EMPTY = Pattern(f"^(?:{TENANT_PATTERN[1:-1]})?$", _NO_TENANT)
+TENANT_OR_EMPTY = Pattern(f"^(?:{TENANT_PATTERN[1:-1]})?$", _NO_TENANT)
 _SUBJECT_OR_EMPTY = Pattern(f"^(?:{SUBJECT_PATTERN[1:-1]})?$", "is no user; use letters, digits and . _ @ + : | -")
 KeyPath = Annotated[str, _KEY_ID, Path(description="The key's id: what stands between its two `_`.")]
-TenantFilter = Annotated[str, _TENANT_OR_EMPTY, Query(description="Keys of this tenant; empty means yours.")]
+TenantFilter = Annotated[str, TENANT_OR_EMPTY, Query(description="Keys of this tenant; empty means yours.")]
 
 
 class Caller(BaseModel):
@@ -52,7 +52,7 @@ class NewApiKey(RequestBody):
         description="Until when it is good: an ISO 8601 time to come, UTC unless it says so; a date means its first moment. Null "
         "means until it is revoked.",
     )
-    tenant_id: Annotated[str, _TENANT_OR_EMPTY] = Field(
+    tenant_id: Annotated[str, TENANT_OR_EMPTY] = Field(
         default="", description="The tenant; empty means yours. Others' are for operators."
     )
     groups: list[GroupName] = Field(
