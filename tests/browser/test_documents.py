@@ -99,7 +99,7 @@ def test_5000_documents_are_listed_filtered_and_scrolled_within_their_list(visit
 
 
 def test_versions_of_a_document_say_when_by_whom_and_what_became_of_them(visit: Visit, site: Site) -> None:
-    put(site, ready(1, name="leave.md"))
+    put(site, ready(1, name="leave.md", media_type="application/msword"))
     made = {"size_bytes": 2048, "queued_by": "anna", "queued_at": AT}
     site.world.ingest.revisions["d0000001"] = [
         ingest_pb2.DocumentRevision(
