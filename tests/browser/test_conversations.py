@@ -408,3 +408,8 @@ def test_a_conversation_in_hebrew_is_asked_read_opened_and_exported(visit: Visit
     for each in (f"## {question}", f"{said} [1].", "[1] נהלים.md"):
         assert each in saved, saved
     assert download.value.suggested_filename.endswith(".md")
+    page.locator(".conversation-head").get_by_role("button").click()
+    with page.expect_download() as download:
+        page.get_by_role("menuitem", name="Word").click()
+    assert Path(download.value.path()).read_bytes().startswith(b"PK")
+    assert download.value.suggested_filename.endswith(".docx")

@@ -4,9 +4,10 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, Route, expect
 
 from tests.browser.site import Site
 from tests.browsing import Visit, visiting
@@ -65,6 +66,32 @@ def test_limits_are_shown_set_and_removed(visit: Visit, site: Site) -> None:
     (limit,) = made.limits
     assert (made.whose, limit.what, limit.amount, limit.per) == ("subject:ann", "tokens", 5000, "day")
     assert (removed.whose, list(removed.limits)) == ("subject:*", [])
+
+
+def test_a_new_key_gets_its_guard_and_the_list_says_which(visit: Visit) -> None:
+    page = visit.page
+    kept: list[dict[str, Any]] = []
+
+    def answer(route: Route) -> None:
+        if route.request.method == "GET":
+            route.fulfill(json={"keys": kept, "next_page_token": None})
+            return
+        wanted = json.loads(route.request.post_data or "{}")
+        kept.append({"id": "0a" * 12, "subject": "bot", "tenant_id": "acme", "status": "active", **wanted})
+        route.fulfill(status=201, json={"key": "gw_secret", "api_key": kept[-1]})
+
+    page.route("**/v1/keys*", answer)
+    page.goto("/operating")
+    page.get_by_test_id("operating-keys").check(force=True)
+    page.get_by_test_id("new-key").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Name", exact=True).fill("Bot")
+    page.get_by_test_id("key-guard").select_option("block")
+    dialog.get_by_role("button", name="Make the key").click()
+    expect(page.locator(".shown-key")).to_contain_text("gw_secret")
+    (made,) = kept
+    assert (made["name"], made["guard"], made["scopes"]) == ("Bot", "block", ["query"])
+    expect(page.locator("tbody tr")).to_contain_text(["are refused"])
 
 
 def test_what_is_remembered_is_changed_saved_forgotten_and_paused(visit: Visit, site: Site) -> None:

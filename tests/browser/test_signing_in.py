@@ -63,3 +63,40 @@ def test_a_login_at_a_tool_server_is_finished_and_its_code_stays_in_no_history(v
     )
     page.goto("/tool-servers/callback")
     expect(page.get_by_test_id("login-said")).to_contain_text("groundwork tool-servers login NAME")
+
+
+def test_a_key_of_somebody_else_begins_the_page_anew_and_each_keeps_what_they_have_typed(visit: Visit) -> None:
+    page = visit.page
+    callers = {"": "anna", "Bearer gw_boris": "boris", "Bearer gw_anna": "anna"}
+    revoked: set[str] = set()
+
+    def answer(route: Route) -> None:
+        key = route.request.headers.get("authorization", "")
+        caller = {"subject": callers[key], "tenant": "acme", "scopes": ["query"], "groups": []}
+        if key in revoked:
+            route.fulfill(status=401, json={"reason": "API_KEY_REVOKED", "detail": "it was revoked"})
+        elif route.request.url.endswith("/v1/me"):
+            route.fulfill(json=caller)
+        else:
+            route.fallback()
+
+    page.route("**/v1/**", answer)
+    typed = page.get_by_test_id("question-input")
+    with page.expect_response("**/v1/me"):
+        page.reload()
+    typed.fill("A question of Anna's")
+    for key, expected in (("gw_boris", ""), ("gw_anna", "A question of Anna's")):
+        revoked.add(shown(page))
+        revoked.discard(f"Bearer {key}")
+        page.goto("/documents")
+        page.get_by_test_id("key-input").fill(key)
+        with page.expect_navigation(url="**/"):
+            page.get_by_test_id("key-submit").click()
+        expect(typed).to_have_value(expected)
+    refusals_are_expected(visit)
+
+
+def shown(page: Page) -> str:
+    """The header by which the page says now who it is."""
+    key: str | None = page.evaluate("sessionStorage.getItem('groundwork.api-key')")
+    return f"Bearer {key}" if key else ""

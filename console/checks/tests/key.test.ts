@@ -1,24 +1,43 @@
-import { expect, test, vi } from "vitest";
+import { beforeEach, expect, test, vi } from "vitest";
 
-const { askForKey, pendingQuestion } = await import("../../src/api/key");
+const { askForKey, identity, noteIdentity, pendingQuestion } = await import("../../src/api/key");
 
-/** Asks as a refused request does, and answers. */
-async function enter(key: string, shown: Record<string, string>): Promise<void> {
-  const asked = askForKey(shown, "expired");
+const anna = { tenant: "acme", subject: "anna" };
+const boris = { tenant: "acme", subject: "boris" };
+const assign = vi.fn();
+let kept: Map<string, string>;
+
+beforeEach(() => {
+  kept = new Map([["groundwork.api-key", "gw_anna"]]);
+  vi.stubGlobal("sessionStorage", {
+    getItem: (name: string) => kept.get(name) ?? null,
+    setItem: (name: string, value: string) => kept.set(name, value),
+    removeItem: (name: string) => kept.delete(name),
+  });
+  assign.mockClear();
+  vi.stubGlobal("location", { assign });
+});
+
+/** Asks as a refused request does, and answers with a key of `caller`. */
+function enter(key: string, caller: object): Promise<boolean> | boolean {
+  vi.stubGlobal("fetch", async () => new Response(JSON.stringify(caller)));
+  const asked = askForKey({ Authorization: "Bearer gw_anna" }, "expired");
   pendingQuestion()?.answer(key);
-  await asked;
+  return asked;
 }
 
-test("drafts go when another key is entered, and stay with the same", async () => {
-  const kept = { "groundwork.api-key": "gw_anna", "groundwork.draft./": "My question", other: "stays" };
-  Object.defineProperties(kept, {
-    getItem: { value: (name: keyof typeof kept) => kept[name] ?? null },
-    setItem: { value: (name: keyof typeof kept, value: string) => (kept[name] = value) },
-    removeItem: { value: (name: keyof typeof kept) => delete kept[name] },
-  });
-  vi.stubGlobal("sessionStorage", kept);
-  await enter("gw_anna", { Authorization: "Bearer gw_anna" });
-  expect(kept["groundwork.draft./"]).toBe("My question");
-  await enter("gw_boris", { Authorization: "Bearer gw_anna" });
-  expect(Object.keys(kept).sort()).toEqual(["groundwork.api-key", "other"]);
+test("another key of the same person lets the page go on", async () => {
+  noteIdentity(anna);
+  expect(await enter("gw_new", anna)).toBe(true);
+  expect(assign).not.toHaveBeenCalled();
+  expect(kept.get("groundwork.api-key")).toBe("gw_new");
+});
+
+test("the key of somebody else begins the page anew, and what the page had asked is not asked in their name", async () => {
+  noteIdentity(anna);
+  const asked = enter("gw_boris", boris);
+  await vi.waitFor(() => expect(assign).toHaveBeenCalledWith("/"));
+  expect(identity()).toBe("acme/boris");
+  const isAnswered = await Promise.race([asked, new Promise((resolve) => setTimeout(() => resolve("never"), 10))]);
+  expect(isAnswered).toBe("never");
 });

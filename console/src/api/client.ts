@@ -89,10 +89,10 @@ export function bodyOf<T>(members: NoInfer<Partial<T>>): T {
   return members as T;
 }
 
-/** Saves a file of the server under the name that the server gives it (RFC 6266). A plain link would show no key. */
-export async function download(path: string): Promise<void> {
+/** Saves a file of the server, under the name that the server gives it (RFC 6266) where there is no other. A plain link would show no key. */
+export async function download(path: string, name = ""): Promise<void> {
   const response = await call(path);
-  save(await response.blob(), fileName(response));
+  save(await response.blob(), name || fileName(response));
 }
 
 /** Saves a file that the page has made. */

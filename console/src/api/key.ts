@@ -3,8 +3,7 @@
 import { useSyncExternalStore } from "react";
 
 const STORED = "groundwork.api-key";
-/** What the names of drafts in sessionStorage begin with: they are the caller's, and go with the key. */
-export const DRAFTS = "groundwork.draft.";
+const IDENTITY = "groundwork.identity";
 
 /** A question for a key that is open: what the server said of the last one, and what takes the answer. */
 export interface KeyQuestion {
@@ -15,6 +14,26 @@ export interface KeyQuestion {
 let question: KeyQuestion | null = null;
 let asking: Promise<boolean> | null = null;
 const listeners = new Set<() => void>();
+
+/** Who the caller was when the server last said it: tenant and subject. Empty while that is not known. */
+export function identity(): string {
+  return sessionStorage.getItem(IDENTITY) ?? "";
+}
+
+export function useIdentity(): string {
+  return useSyncExternalStore(subscribe, identity);
+}
+
+/** Notes who the caller is. Where that was somebody else the page begins anew: all that it shows is theirs. True then. */
+export function noteIdentity({ tenant, subject }: { tenant: string; subject: string }): boolean {
+  const before = identity();
+  const now = `${tenant}/${subject}`;
+  if (now === before) return false;
+  sessionStorage.setItem(IDENTITY, now);
+  if (before) location.assign("/");
+  tell();
+  return before !== "";
+}
 
 /** The header that shows the key; none where there is no key. */
 export function keyHeaders(): Record<string, string> {
@@ -85,23 +104,30 @@ function ask(refusal: string): Promise<boolean> {
   return new Promise((resolve) => {
     show({
       refusal,
-      answer: (key) => {
-        if (key !== before) forgetDrafts();
+      answer: async (key) => {
         sessionStorage.setItem(STORED, key);
         show(null);
-        resolve(true);
+        if (key === before || !(await isSomebodyElses())) resolve(true);
       },
     });
   });
 }
 
-/** Another key may be another person's. */
-function forgetDrafts(): void {
-  for (const name of Object.keys(sessionStorage)) if (name.startsWith(DRAFTS)) sessionStorage.removeItem(name);
+/** Whether the key that was entered is another person's than the page was made for, which then begins anew. */
+async function isSomebodyElses(): Promise<boolean> {
+  if (!identity()) return false;
+  const caller = await fetch("/v1/me", { headers: keyHeaders() })
+    .then((response) => (response.ok ? response.json() : null))
+    .catch(() => null);
+  return caller?.subject ? noteIdentity(caller) : false;
 }
 
 function show(next: KeyQuestion | null): void {
   question = next;
+  tell();
+}
+
+function tell(): void {
   for (const heard of listeners) heard();
 }
 

@@ -2,6 +2,7 @@
 
 import { useQuery } from "@tanstack/react-query";
 import { api, dataOf } from "../api/client";
+import { noteIdentity } from "../api/key";
 import type { Schemas } from "../api/types";
 
 export interface May {
@@ -12,8 +13,14 @@ export interface May {
   tenant: string;
 }
 
+async function loadCaller(): Promise<Schemas["Caller"]> {
+  const caller = await dataOf(api.GET("/v1/me"));
+  noteIdentity(caller);
+  return caller;
+}
+
 export function useMay(): May {
-  const { data } = useQuery({ queryKey: ["me"], queryFn: () => dataOf(api.GET("/v1/me")), staleTime: 60_000 });
+  const { data } = useQuery({ queryKey: ["me"], queryFn: loadCaller, staleTime: 60_000 });
   const has = (scope: Schemas["Caller"]["scopes"][number]) => !data || data.scopes.includes(scope);
   return {
     change: has("ingest"),

@@ -447,3 +447,12 @@ async def test_versions_of_a_document_are_listed_with_who_asked_for_them(
     assert (oldest["state"], oldest["queued_by"], oldest["queued_at"]) == ("replaced", None, None)
     unknown = await client.get("/v1/documents/d0000009/revisions")
     assert (unknown.status_code, unknown.json()["reason"]) == (404, "DOCUMENT_NOT_FOUND")
+
+
+@pytest.mark.parametrize(("form", "beginning"), [("markdown", b"# "), ("docx", b"PK")])
+async def test_conversation_is_saved_as_a_document(client: httpx.AsyncClient, form: str, beginning: bytes) -> None:
+    answer = await client.get("/v1/threads/0123456789ab/export", params={"format": form, "language": "he"})
+    assert (answer.status_code, answer.content[:2]) == (200, beginning)
+    assert f"conversation-0123456789ab.{ {'markdown': 'md'}.get(form, form) }" in answer.headers["content-disposition"]
+    unknown = await client.get("/v1/threads/0123456789ab/export", params={"format": "pdf"})
+    assert (unknown.status_code, unknown.json()["errors"][0]["field"]) == (400, "format")

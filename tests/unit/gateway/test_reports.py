@@ -4,7 +4,9 @@ import io
 
 from docx import Document
 
-from services.gateway.reports import DOCX, HTML, MARKDOWN, render
+from services.gateway.reports.runs import DOCX, HTML, MARKDOWN, render
+from services.gateway.reports.threads import render_thread
+from services.gateway.reports.word import WordDocument, is_right_to_left
 
 TEXT = "# Who built the tower?\n\nEdda built it. [1]\n\n## When\n\nIn 1889. [2] <script>alert(1)</script> ![x](http://x/?d=1)"
 CITATIONS = [
@@ -86,3 +88,85 @@ def test_word_document_has_headings_and_tables() -> None:
 def test_short_answer_gets_its_question_as_title() -> None:
     short = {**RUN, "answer": {**ANSWER, "text": "Edda built it. [1]", "coverage": None}}
     assert render(short, MARKDOWN).decode().startswith("# Who built the tower?\n\nEdda built it. [1]\n\n## Sources")
+
+
+def message(role: str, text: str, **fields: object) -> dict[str, object]:
+    return {"role": role, "text": text, "citations": [], "artefacts": [], **fields}
+
+
+THREAD = {
+    "title": "Towers *and* more",
+    "message_count": 4,
+    "messages": [
+        message("user", "Who built\nthe tower?"),
+        message(
+            "assistant",
+            "**Edda** built it. [1]",
+            citations=CITATIONS[:1],
+            artefacts=[{"title": "Years", "outline": "1887: begun\n1889: ready"}],
+        ),
+    ],
+}
+
+
+def test_conversation_as_markdown_has_questions_answers_and_their_sources() -> None:
+    text = render_thread(THREAD, MARKDOWN, "de").decode()
+    assert text.startswith(
+        "# Towers \\*and\\* more\n\nFrühere Nachrichten fehlen: 2.\n\n## Who built the tower?\n\n**Edda** built it. [1]"
+    )
+    assert "### Years\n\n```\n1887: begun\n1889: ready\n```" in text
+    assert text.endswith("### Quellen\n\n- \\[1\\] a\\|b.md (Tower, Seite 3): “Edda built it.”\n")
+
+
+def test_conversation_as_word_document_has_questions_as_headings_and_sources_below_answers() -> None:
+    document = Document(io.BytesIO(render_thread(THREAD, DOCX)))
+    assert [(each.style.name, each.text) for each in document.paragraphs] == [
+        ("Title", "Towers *and* more"),
+        ("Normal", "Earlier messages are left out: 2."),
+        ("Heading 1", "Who built\nthe tower?"),
+        ("Normal", "Edda built it. [1]"),
+        ("Heading 2", "Years"),
+        ("Normal", "1887: begun"),
+        ("Normal", "1889: ready"),
+        ("Heading 2", "Sources"),
+        ("List", "[1] a|b.md (Tower, page 3): “Edda built it.”"),
+    ]
+    assert [run.text for run in document.paragraphs[3].runs if run.bold] == ["Edda"]
+
+
+def test_word_document_keeps_what_markdown_means() -> None:
+    written = WordDocument()
+    written.add_markdown(
+        "# A\n\n1. one\n2. two\n   - deep\n\n3. three\n\n| x | y |\n|---|---|\n| *1* | `2` |\n\n```\na\n\nb\n```\n\n[l](http://x/)\x07",
+        heading_level=1,
+    )
+    document = Document(io.BytesIO(written.to_bytes()))
+    assert [(each.style.name, each.text) for each in document.paragraphs] == [
+        ("Heading 2", "A"),
+        ("List", "1. one"),
+        ("List", "2. two"),
+        ("List Bullet 2", "deep"),
+        ("List", "3. three"),
+        ("Normal", "a"),
+        ("Normal", ""),
+        ("Normal", "b"),
+        ("Normal", "[l](http://x/)"),
+    ]
+    assert [[cell.text for cell in row.cells] for row in document.tables[0].rows] == [["x", "y"], ["1", "2"]]
+
+
+def test_hebrew_runs_from_right_to_left_paragraph_by_paragraph() -> None:
+    written = WordDocument()
+    written.add_heading("שלום", 1)
+    written.add_markdown("**כמה** ימים? [1]\n\nTwo days.\n\n| א | ב |\n|---|---|\n| 1 | 2 |")
+    document = Document(io.BytesIO(written.to_bytes()))
+    bidi = ["w:bidi" in each._p.xml for each in document.paragraphs]
+    assert bidi == [True, True, False]
+    assert all(run.font.rtl for run in document.paragraphs[1].runs)
+    assert "w:bidiVisual" in document.tables[0]._tbl.xml
+    assert [is_right_to_left(each) for each in ("1. שלום", "مرحبا", "[1] Hello שלום", "12")] == [
+        True,
+        True,
+        False,
+        False,
+    ]

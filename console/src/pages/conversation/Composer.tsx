@@ -83,24 +83,26 @@ export function Composer({
       />
       <div className="composer-bar">
         <WayChoice />
-        <HowChoice />
-        <Microphone onText={(said) => setText((typed) => `${typed} ${said}`.trim())} onProblem={setProblem} />
-        {isBusy && onStop ? (
-          <Button look="secondary" icon="stop" onPress={onStop} className="send" data-testid="stop-button">
-            {t("ask.stop")}
-          </Button>
-        ) : (
-          <Button
-            look="primary"
-            type="submit"
-            className="send"
-            isDisabled={isSending || isBusy}
-            data-testid="ask-button"
-            aria-label={t("ask.ask")}
-          >
-            <Icon name="send" />
-          </Button>
-        )}
+        <div className="composer-end">
+          <HowChoice />
+          <Microphone onText={(said) => setText((typed) => `${typed} ${said}`.trim())} onProblem={setProblem} />
+          {isBusy && onStop ? (
+            <Button look="secondary" icon="stop" onPress={onStop} className="send" data-testid="stop-button">
+              {t("ask.stop")}
+            </Button>
+          ) : (
+            <Button
+              look="primary"
+              type="submit"
+              className="send"
+              isDisabled={isSending || isBusy}
+              data-testid="ask-button"
+              aria-label={t("ask.ask")}
+            >
+              <Icon name="send" />
+            </Button>
+          )}
+        </div>
       </div>
     </form>
   );

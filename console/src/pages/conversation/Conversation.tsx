@@ -4,7 +4,7 @@ import { useQueryClient } from "@tanstack/react-query";
 import { Link, useNavigate, useParams, useSearch } from "@tanstack/react-router";
 import { useEffect, useRef, useState } from "react";
 import { useTranslation } from "react-i18next";
-import { Problem, api, dataOf, save } from "../../api/client";
+import { Problem, api, dataOf, download, save } from "../../api/client";
 import { closePassage } from "../../passage/shown";
 import { ActionMenu, Empty, Failure, Status } from "../../parts";
 import { useKey } from "../../shell/keys";
@@ -20,7 +20,7 @@ export function Conversation() {
 }
 
 function Thread({ threadId }: { threadId: string }) {
-  const { t } = useTranslation();
+  const { t, i18n } = useTranslation();
   const navigate = useNavigate();
   const queries = useQueryClient();
   const { answer: linked } = useSearch({ from: "/conversations/$threadId" });
@@ -51,6 +51,14 @@ function Thread({ threadId }: { threadId: string }) {
       setProblem((error as Error).message);
     }
   };
+  const title = thread.data?.title || turns[0]?.question?.text || turns[0]?.store?.state.question || "";
+  const exportWord = () => {
+    setProblem("");
+    const path = runIdOf(threadId)
+      ? `/v1/runs/${runIdOf(threadId)}/report?format=docx`
+      : `/v1/threads/${threadId}/export?format=docx&language=${i18n.language}`;
+    download(path, `${fileStem(title)}.docx`).catch((error: Error) => setProblem(error.message));
+  };
   useKey("stop", stop, isBusy);
   if (thread.error instanceof Problem && thread.error.status === 404 && !turns.length) {
     return (
@@ -59,7 +67,6 @@ function Thread({ threadId }: { threadId: string }) {
       </Empty>
     );
   }
-  const title = thread.data?.title || turns[0]?.question?.text || turns[0]?.store?.state.question || "";
   return (
     <div className="conversation">
       <header className="conversation-head">
@@ -74,6 +81,7 @@ function Thread({ threadId }: { threadId: string }) {
               act: () => navigator.clipboard.writeText(`${location.origin}/conversations/${threadId}`),
             },
             { id: "export", label: t("conversations.export"), icon: "download", act: () => exported(title, turns) },
+            { id: "docx", label: t("conversations.exportDocx"), icon: "download", act: exportWord },
           ]}
         />
       </header>
@@ -124,13 +132,11 @@ function useGoOnAsBefore(turn: TurnData | undefined): void {
 
 function exported(title: string, turns: TurnData[]): void {
   const text = turns.map((turn) => markdownOf(turn)).join("\n\n---\n\n");
-  save(
-    new Blob([`# ${title}\n\n${text}\n`], { type: "text/markdown" }),
-    `${
-      title
-        .slice(0, 60)
-        .replaceAll(/[^\p{L}\p{N} -]/gu, "")
-        .trim() || "conversation"
-    }.md`,
-  );
+  save(new Blob([`# ${title}\n\n${text}\n`], { type: "text/markdown" }), `${fileStem(title)}.md`);
+}
+
+/** The name of a file that a conversation is saved as, without its ending. */
+function fileStem(title: string): string {
+  const words = title.slice(0, 60).replaceAll(/[^\p{L}\p{N} -]/gu, "");
+  return words.trim() || "conversation";
 }

@@ -12,7 +12,7 @@ from services.gateway.access.scopes import NEEDS_QUERY
 from services.gateway.backends import Backends, Services
 from services.gateway.encoding import encode
 from services.gateway.errors import RunUnanswered
-from services.gateway.reports import ENDINGS, MEDIA_TYPES, render
+from services.gateway.reports.runs import ENDINGS, MEDIA_TYPES, render
 from services.gateway.schemas.conversations.runs import AnsweredInput, Run, RunInput, RunList, RunWithAnswer
 from services.gateway.schemas.fields import DIGITS, PageSize, PageToken, Pattern, RunPath
 from services.gateway.schemas.problem import problems

@@ -1,6 +1,7 @@
 """Threads: conversations and their messages."""
 
-from typing import Annotated, Any, get_args
+import asyncio
+from typing import Annotated, Any, Literal, get_args
 
 from fastapi import APIRouter, Query, Response
 from groundwork.common.v1 import common_pb2
@@ -8,9 +9,11 @@ from groundwork.memory.v1 import memory_pb2 as pb
 from groundwork.orchestrator.v1 import orchestrator_pb2
 
 from services.gateway.access.scopes import NEEDS_QUERY
-from services.gateway.backends import Services
+from services.gateway.backends import Backends, Services
 from services.gateway.encoding import encode
 from services.gateway.models import Json
+from services.gateway.reports.runs import DOCX, ENDINGS, MARKDOWN, MEDIA_TYPES
+from services.gateway.reports.threads import Language, render_thread
 from services.gateway.schemas.conversations.events import AnswerStatus, RunStatus, SupportStatus
 from services.gateway.schemas.conversations.quizzes import GivenAnswers, Quiz
 from services.gateway.schemas.conversations.runs import (
@@ -30,6 +33,8 @@ from services.gateway.schemas.fields import (
     ThreadPath,
 )
 from services.gateway.schemas.problem import problems
+
+_MESSAGES_MAX = 1000
 
 router = APIRouter(prefix="/v1/threads", tags=["threads"], dependencies=[NEEDS_QUERY])
 
@@ -60,9 +65,41 @@ async def create_thread(
 async def get_thread(
     thread_id: ThreadPath,
     services: Services,
-    limit: Annotated[int, Query(ge=1, le=1000, description="At most this many messages, the last ones."), DIGITS] = 50,
+    limit: Annotated[
+        int, Query(ge=1, le=_MESSAGES_MAX, description="At most this many messages, the last ones."), DIGITS
+    ] = 50,
 ) -> ThreadWithMessages:
     """A thread and its last messages, oldest first."""
+    return await _fetched(thread_id, limit, services)
+
+
+@router.get(
+    "/{thread_id}/export",
+    response_class=Response,
+    responses={
+        200: {"description": "The document.", "content": {MEDIA_TYPES[form]: {} for form in (MARKDOWN, DOCX)}},
+        **problems(404),
+    },
+)
+async def export_thread(
+    thread_id: ThreadPath,
+    services: Services,
+    form: Annotated[
+        Literal["markdown", "docx"], Query(alias="format", description="`markdown` or `docx`.")
+    ] = "markdown",
+    language: Annotated[
+        Language, Query(description="Of the words that are not of the conversation, as “Sources”.")
+    ] = "en",
+) -> Response:
+    """A conversation as a document to keep: questions, answers, and the passages that each answer cites. It has the last 1000
+    messages, and says how many are left out."""
+    thread = (await _fetched(thread_id, _MESSAGES_MAX, services)).model_dump(mode="json")
+    document = await asyncio.to_thread(render_thread, thread, form, language)
+    headers = {"Content-Disposition": f'attachment; filename="conversation-{thread_id}.{ENDINGS[form]}"'}
+    return Response(document, media_type=MEDIA_TYPES[form], headers=headers)
+
+
+async def _fetched(thread_id: str, limit: int, services: Backends) -> ThreadWithMessages:
     timeout_s = services.settings.rpc_timeout_s
     thread = await services.memory.GetThread(pb.GetThreadRequest(thread_id=thread_id), timeout=timeout_s)
     request = pb.GetHistoryRequest(thread_id=thread_id, limit=limit)

@@ -2,15 +2,11 @@
 its sources."""
 
 import html
-import io
-import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
-
-from markdown_it import MarkdownIt
 
 from kit.vocabulary.passages import ORIGIN_FIELDS
 from services.gateway.models import Json
+from services.gateway.reports.word import WordDocument, markdown_reader
 
 MARKDOWN, HTML, DOCX = "markdown", "html", "docx"
 MEDIA_TYPES: Mapping[str, str] = {
@@ -44,8 +40,6 @@ _SHARES = {
     "citation_coverage": "claims that a passage was found for",
 }
 """Gao et al., arXiv:2305.14627."""
-_HEADING = re.compile(r"(#{1,4}) (.+)")
-_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
 _PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>{title}</title>
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
@@ -74,39 +68,20 @@ def markdown(run: Json) -> str:
 
 def as_html(title: str, text: str) -> str:
     """A page that loads nothing: HTML, links and pictures in the text are shown as they are written."""
-    reader = (
-        MarkdownIt("commonmark", {"html": False}).enable("table").disable(["link", "image", "autolink", "reference"])
-    )
-    return _PAGE.format(title=html.escape(title), body=reader.render(text))
+    return _PAGE.format(title=html.escape(title), body=markdown_reader().render(text))
 
 
 def _docx(run: Json) -> bytes:
-    from docx import Document  # noqa: PLC0415 - with lxml it takes memory that few gateways need
-
-    answer, document = run["answer"], Document()
+    answer, document = run["answer"], WordDocument()
     text = answer["text"].strip()
     if not text.startswith("# "):
-        document.add_heading(_plain(run["question"]), level=1)
-    for paragraph in re.split(r"\n{2,}", text):
-        if heading := _HEADING.fullmatch(paragraph.strip()):
-            document.add_heading(_plain(heading[2]), level=len(heading[1]))
-        else:
-            document.add_paragraph(_plain(paragraph))
+        document.add_heading(run["question"], 1)
+    document.add_markdown(text)
     for title, rows in _rows(answer):
-        _add_table(document, title, _TABLES[title], rows)
-    written = io.BytesIO()
-    document.save(written)
-    return written.getvalue()
-
-
-def _add_table(document: Any, title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    if not rows:
-        return
-    document.add_heading(title, level=2)
-    table = document.add_table(rows=1, cols=len(columns), style="Table Grid")
-    for cells, values in ((table.rows[0].cells, columns), *((table.add_row().cells, row) for row in rows)):
-        for cell, value in zip(cells, values, strict=True):
-            cell.text = _plain(value)
+        if rows:
+            document.add_heading(title, 2)
+            document.add_table(_TABLES[title], rows)
+    return document.to_bytes()
 
 
 def _rows(answer: Json) -> Iterator[tuple[str, Sequence[Sequence[str]]]]:
@@ -179,8 +154,3 @@ def _table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 def _cell(value: str) -> str:
     return " ".join(value.split()).replace("|", "\\|")
-
-
-def _plain(text: str) -> str:
-    """Without characters that XML does not know."""
-    return _CONTROL.sub("", text)

@@ -1,0 +1,1 @@
+"""Answers and conversations as documents to keep: Markdown, HTML, Word."""
