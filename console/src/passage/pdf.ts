@@ -2,7 +2,7 @@
 
 import type { PDFDocumentProxy } from "pdfjs-dist";
 import workerAddress from "pdfjs-dist/build/pdf.worker.min.mjs?url";
-import { call } from "../api/client";
+import { Away, call } from "../api/client";
 
 interface TrustedTypes {
   createPolicy: (name: string, rules: { createScriptURL: (address: string) => string }) => { createScriptURL: (address: string) => string };
@@ -44,8 +44,11 @@ export async function openPdf(documentId: string): Promise<PDFDocumentProxy> {
 async function open(documentId: string): Promise<PDFDocumentProxy> {
   library ||= loaded();
   const [pdf, response] = await Promise.all([library, call(`/v1/documents/${encodeURIComponent(documentId)}/content`)]);
+  const data = await response.arrayBuffer().catch(() => {
+    throw new Away(); // the connection broke in the middle of the file
+  });
   return pdf.getDocument({
-    data: await response.arrayBuffer(),
+    data,
     cMapUrl: "/console/pdf/cmaps/",
     cMapPacked: true,
     standardFontDataUrl: "/console/pdf/standard_fonts/",

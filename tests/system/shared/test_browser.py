@@ -220,8 +220,10 @@ def test_a_gateway_killed_in_mid_answer_costs_no_word_and_says_none_twice(
         answer = ask(page, "When does the ferry leave?", "chat")
         expect(answer).to_contain_text("seven,", timeout=WAIT_MS)
         killed = [int(each["pid"]) for each in model_system.processes_of("gateway")]
-        for pid in killed:
-            os.kill(pid, signal.SIGKILL)
+        with page.expect_event("requestfailed", timeout=WAIT_MS):
+            for pid in killed:
+                os.kill(pid, signal.SIGKILL)
+        picture(page, "gateway-killed")
         scripted.open(gate)  # what comes meanwhile is read from the log of the run
         expect(answer).to_have_text("".join(words), timeout=WAIT_MS)
         expect(answer).to_have_attribute("aria-busy", "false", timeout=WAIT_MS)

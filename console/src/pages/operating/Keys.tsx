@@ -1,10 +1,10 @@
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState, type FormEvent } from "react";
 import { useTranslation } from "react-i18next";
-import { api, bodyOf, dataOf } from "../../api/client";
+import { Problem, api, bodyOf, dataOf } from "../../api/client";
 import type { Schemas } from "../../api/types";
 import { useFormat } from "../../i18n/format";
-import { ActionMenu, Button, Confirm, Dialog, Failure, Field, Icon } from "../../parts";
+import { ActionMenu, Button, Confirm, Dialog, Empty, Failure, Field, Icon } from "../../parts";
 
 type ApiKey = Schemas["ApiKey"];
 type Scope = Schemas["NewApiKey"]["scopes"][number];
@@ -24,6 +24,13 @@ export function Keys() {
     queryFn: async () => (await dataOf(api.GET("/v1/keys", { params: { query: { page_size: 200 } } }))).keys,
     retry: false,
   });
+  if (error instanceof Problem && error.reason === "API_KEYS_OFF") {
+    return (
+      <Empty icon="key" title={t("apiKeys.offTitle")}>
+        {t("apiKeys.off")} <code dir="ltr">GROUNDWORK_AUTH=api_keys</code>
+      </Empty>
+    );
+  }
   const again = () => queries.invalidateQueries({ queryKey: ["keys"] });
   return (
     <section className="stack">

@@ -28,7 +28,7 @@ export function Limits() {
       {data && data.length > 0 && (
         <ul className="stack" data-testid="limits">
           {data.map(({ whose, limit, used, free_at }) => (
-            <li key={`${whose} ${limit.what} ${limit.per}`} className="card">
+            <li key={`${whose} ${limit.what} ${limit.per}`} className="card limit">
               <p>
                 {t(`limits.whose_${whose.split(":")[0] as "all" | "tenant" | "group" | "subject" | "key"}`, { name: groupOf(whose) })}:{" "}
                 {t(`limits.what_${limit.what}`)} {t(`limits.per_${limit.per}`)}

@@ -186,6 +186,7 @@ function SettingsLine({ name, settings, onChange }: { name: string; settings: Se
             min={1}
             max={200}
             value={settings.top_k}
+            placeholder={t("search.byItself")}
             onChange={(event) => onChange({ top_k: event.target.value })}
           />
         )}
@@ -199,6 +200,7 @@ function SettingsLine({ name, settings, onChange }: { name: string; settings: Se
             max={1}
             step={0.1}
             value={settings.diversity}
+            placeholder={t("search.byItself")}
             onChange={(event) => onChange({ diversity: event.target.value })}
           />
         )}
@@ -212,6 +214,7 @@ function SettingsLine({ name, settings, onChange }: { name: string; settings: Se
             max={1}
             step={0.05}
             value={settings.min_score}
+            placeholder={t("search.byItself")}
             onChange={(event) => onChange({ min_score: event.target.value })}
           />
         )}
