@@ -152,7 +152,7 @@ def _limited_s(status: int, headers: Mapping[str, str], data: Any) -> float | No
 
 
 _ADVICE = {
-    401: "does not take the credential any more; tell the person to connect GitHub again",
+    401: "does not take the credential: it is mistyped, over or withdrawn; connect GitHub again with another one",
     403: "does not allow this to the connected account; tell the person which permission its token needs",
     404: "knows no such thing, or hides it from the connected account; check owner, name, path and number",
     410: "has it no more, or the repository has no issues",
