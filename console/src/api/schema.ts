@@ -4893,7 +4893,7 @@ export interface components {
             learnt_at: string;
             /**
              * Learnt By
-             * @description Who wrote it; `owner` is you.
+             * @description Who wrote it; `owner` is you. Without a model, `rules` read Dutch, English, French, German, Italian, Portuguese and Spanish only.
              * @enum {string}
              */
             learnt_by: "rules" | "model" | "owner" | "unknown";
@@ -5015,7 +5015,7 @@ export interface components {
             learnt_at: string;
             /**
              * Learnt By
-             * @description Who wrote it; `owner` is you.
+             * @description Who wrote it; `owner` is you. Without a model, `rules` read Dutch, English, French, German, Italian, Portuguese and Spanish only.
              * @enum {string}
              */
             learnt_by: "rules" | "model" | "owner" | "unknown";

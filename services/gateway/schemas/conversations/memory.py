@@ -27,7 +27,10 @@ class Fact(BaseModel):
     valid_from: Moment | None = Field(description="From when it holds.")
     valid_to: Moment | None = Field(description="Until when; null where no end is known.")
     confidence: float = Field(description="How sure it is that you said this, 0 to 1.")
-    learnt_by: Literal["rules", "model", "owner", "unknown"] = Field(description="Who wrote it; `owner` is you.")
+    learnt_by: Literal["rules", "model", "owner", "unknown"] = Field(
+        description="Who wrote it; `owner` is you. Without a model, `rules` read Dutch, English, French, German, Italian, "
+        "Portuguese and Spanish only."
+    )
     said: str = Field(description="Your words that it was taken from.")
     run_id: str | None = Field(description="The run in which you said it.")
     thread_id: str | None = Field(description="The thread of that run.")
