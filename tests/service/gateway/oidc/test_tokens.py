@@ -300,9 +300,10 @@ async def test_without_issuers_a_token_is_no_key_and_nobody_can_be_logged_out(li
 
 async def test_a_stream_ends_with_its_token(listing: Listing, issuer: Issuer) -> None:
     clocks = Clocks()
+    now = int(clocks.day.timestamp())
     async with (
         over_http(listing(issuer.entry(clock_skew_s=0)), clocks=clocks) as client,
-        client.stream("GET", "/v1/events", headers=bearer(issuer.token(exp=int(clocks.day.timestamp()) + 2))) as stream,
+        client.stream("GET", "/v1/events", headers=bearer(issuer.token(iat=now, exp=now + 2))) as stream,
     ):
         events = received(stream)
         seen = [await anext(events)]
