@@ -53,15 +53,25 @@ LIMIT_RULES = Bucket(
     "LIMIT_RULES",
     holds="how much each tenant, group, user and API key may use",
     written_by=("orchestrator",),
+    read_by=("gateway",),
     watch=Watch.VALUES,
     if_lost="nothing limits what is used",
     advice="Set the limits again (groundwork limits)",
+)
+LIMIT_RATES = Stream(
+    "LIMIT_RATES",
+    "rates",
+    holds="how much of each limit of a second or a minute is used, in memory",
+    written_by=("orchestrator", "gateway"),
+    kept_for_s=180.0,
+    if_lost="counting begins anew in this second and minute",
+    not_ours="the server adds them up",
 )
 LIMIT_COUNTS = Stream(
     "LIMIT_COUNTS",
     "limits",
     holds="how much of each limit is used",
-    written_by=("orchestrator",),
+    written_by=("orchestrator", "gateway"),
     kept_for_s=32 * DAY_S,  # a month may be counted
     if_lost="counting begins anew in this hour, day and month",
     not_ours="the server adds them up",

@@ -1,9 +1,10 @@
 """What a caller is told who has used what they may."""
 
+import math
 from datetime import datetime
 
 from kit.errors import ResourceExhausted
-from kit.limits.rules import Applied, Per, Scope
+from kit.limits.rules import Applied, Per, Scope, What
 
 _FREED_WITHIN_S = 60.0
 """By then runs that go on have given back most of what they had reserved."""
@@ -13,7 +14,8 @@ _OF = {
     Scope.SUBJECT: "you",
     Scope.KEY: "this API key",
 }
-_EVERY = {Per.HOUR: "an hour", Per.DAY: "a day", Per.MONTH: "a month"}
+_SOONER = ", or sooner when questions that are being answered give back what they reserved"
+_EVERY = {Per.SECOND: "a second", Per.MINUTE: "a minute", Per.HOUR: "an hour", Per.DAY: "a day", Per.MONTH: "a month"}
 
 
 class LimitReached(ResourceExhausted):
@@ -28,15 +30,15 @@ def limit_reached(applied: Applied, now: datetime) -> LimitReached:
     what = limit.what.value.replace("_", " ")
     wait_s = (end - now).total_seconds()
     whose = _OF.get(applied.whose.scope) or f"the group {applied.whose.member}"
+    sooner = "" if limit.what is What.REQUESTS else _SOONER
     return LimitReached(
         f"{whose} may use {limit.amount:g} {what} {_EVERY[limit.per]}, and that is reached. It is free again at "
-        f"{end.isoformat()}, or sooner when questions that are being answered give back what they reserved. Who set the limit can "
-        "raise it: groundwork limits",
-        retry_after_s=min(wait_s, _FREED_WITHIN_S),
+        f"{end.isoformat()}{sooner}. Who set the limit can raise it: groundwork limits",
+        retry_after_s=wait_s if limit.what is What.REQUESTS else min(wait_s, _FREED_WITHIN_S),
         limit=limit.what.value,
         whose=applied.whose.label,
         amount=f"{limit.amount:g}",
         per=limit.per.value,
         free_at=end.isoformat(),
-        free_in_s=f"{wait_s:.0f}",
+        free_in_s=f"{math.ceil(wait_s)}",
     )

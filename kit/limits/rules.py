@@ -1,5 +1,5 @@
-"""What each tenant, group, user and API key may use in an hour, a day or a month (UTC), by rules that an operator or administrator
-sets. All limits about a caller hold at once, so the tightest decides."""
+"""What each tenant, group, user and API key may use in a second, a minute, an hour, a day or a month (UTC), by rules that an
+operator or administrator sets. All limits about a caller hold at once, so the tightest decides."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,6 +12,8 @@ from kit.access.principal import Principal
 class What(Enum):
     """What is counted."""
 
+    REQUESTS = "requests"
+    """To the gateway, by callers that it knows."""
     RUNS = "runs"
     RESEARCH_RUNS = "research_runs"
     """Runs of the research agent, which count as runs, too."""
@@ -26,27 +28,39 @@ class What(Enum):
 
 
 class Per(Enum):
-    """How long a window is. Windows begin with the hour, day or month, in UTC."""
+    """How long a window is. Windows begin with the second, minute, hour, day or month, in UTC."""
 
+    SECOND = "second"
+    MINUTE = "minute"
     HOUR = "hour"
     DAY = "day"
     MONTH = "month"
 
     def window(self, now: datetime) -> str:
         """The name of the window that `now` is in: hour-2026-01-31T13."""
-        digits = {Per.HOUR: 13, Per.DAY: 10, Per.MONTH: 7}[self]
+        digits = {Per.SECOND: 19, Per.MINUTE: 16, Per.HOUR: 13, Per.DAY: 10, Per.MONTH: 7}[self]
         return f"{self.value}-{now.astimezone(UTC).isoformat()[:digits]}"
 
     def end(self, now: datetime) -> datetime:
         """When the next window begins."""
-        hour = now.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
+        minute = now.astimezone(UTC).replace(second=0, microsecond=0)
+        hour = minute.replace(minute=0)
         match self:
+            case Per.SECOND:
+                return minute.replace(second=now.second) + timedelta(seconds=1)
+            case Per.MINUTE:
+                return minute + timedelta(minutes=1)
             case Per.HOUR:
                 return hour + timedelta(hours=1)
             case Per.DAY:
                 return hour.replace(hour=0) + timedelta(days=1)
             case Per.MONTH:
                 return (hour.replace(day=1, hour=0) + timedelta(days=32)).replace(day=1)
+
+    @property
+    def seconds(self) -> int:
+        """The length of a window; of a month the longest."""
+        return {Per.SECOND: 1, Per.MINUTE: 60, Per.HOUR: 3_600, Per.DAY: 86_400, Per.MONTH: 2_678_400}[self]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,6 @@
-"""Limits in the message store: the rules in the bucket LIMIT_RULES, and the counters in LIMIT_COUNTS, a stream whose server adds up
-what is sent to a subject (NATS, ADR-49), so that all processes count as one."""
+"""Limits in the message store: the rules in the bucket LIMIT_RULES, and the counters in LIMIT_COUNTS and, of seconds and
+minutes, in LIMIT_RATES. These are streams whose server adds up what is sent to a subject (NATS, ADR-49): all processes count as
+one."""
 
 import base64
 import json
@@ -8,16 +9,19 @@ from collections.abc import Sequence
 from typing import Any
 
 from nats.js import api
-from nats.js.errors import NotFoundError
+from nats.js.errors import NoStreamResponseError, NotFoundError
 
 from kit.jetstream import Entry, Nats
 from kit.jetstream.opening import patient
 from kit.limits.counters import Counter
 from kit.limits.rules import EACH, Limit, Per, Rules, Scope, What, Whose
-from kit.shared_state import LIMIT_COUNTS, LIMIT_RULES
+from kit.shared_state import LIMIT_COUNTS, LIMIT_RATES, LIMIT_RULES
+from kit.state import Stream
 from kit.stores.followed_settings import FollowedSettings
 
 _INCREMENT = "Nats-Incr"
+_SHORT = (Per.SECOND.value, Per.MINUTE.value)
+"""Begin the names of windows whose counts are soon of no use."""
 _ALL_TENANTS = "_all"
 """Instead of a tenant's name: none begins with an underscore."""
 
@@ -32,20 +36,12 @@ class JetStreamCounters:
     @patient
     async def open(cls, nats: Nats) -> "JetStreamCounters":
         """Raises Unavailable."""
-        config = api.StreamConfig(
-            name=LIMIT_COUNTS.stream,
-            subjects=[LIMIT_COUNTS.subjects],
-            storage=api.StorageType.FILE,
-            max_age=LIMIT_COUNTS.kept_for_s,
-            max_msgs_per_subject=1,
-            allow_direct=True,
-            allow_msg_counter=True,
-        )
-        await nats.ensure_stream(config)
+        for stream in (LIMIT_COUNTS, LIMIT_RATES):
+            await nats.ensure_stream(_config(stream))
         return cls(nats)
 
     async def add(self, counter: Counter, amount: int, once: str = "") -> int:
-        subject = _subject(counter)
+        stream, subject = _stream(counter), _subject(counter)
         # An id in any case: what is sent again for want of an answer must not count twice.
         headers = {_INCREMENT: f"{amount:+d}", api.Header.MSG_ID.value: f"{once or secrets.token_hex(8)}.{subject}"}
 
@@ -53,12 +49,19 @@ class JetStreamCounters:
             # Copied: the client adds to the headers that it is given.
             return (await self._nats.js.publish(subject, timeout=timeout_s, headers=dict(headers))).val
 
-        total = await self._nats.persist(f"stream {LIMIT_COUNTS.stream}", send)
+        async def send_to_stream(timeout_s: float) -> str | None:
+            try:
+                return await send(timeout_s)
+            except NoStreamResponseError:  # it was in the memory of a server that has begun anew
+                await self._nats.ensure_stream(_config(stream))
+                return await send(timeout_s)
+
+        total = await self._nats.persist(f"stream {stream.stream}", send_to_stream)
         return await self.value(counter) if total is None else int(total)  # None: it was added before
 
     async def value(self, counter: Counter) -> int:
         try:
-            message = await self._nats.last_message(LIMIT_COUNTS.stream, _subject(counter))
+            message = await self._nats.last_message(_stream(counter).stream, _subject(counter))
         except NotFoundError:
             return 0
         return int(json.loads(message.data or b"{}")["val"])
@@ -87,8 +90,25 @@ class LimitRules:
         self.rules.set(_whose(entry.key), _decoded(entry.value or b"[]"))
 
 
+def _config(stream: Stream) -> api.StreamConfig:
+    return api.StreamConfig(
+        name=stream.stream,
+        subjects=[stream.subjects],
+        # A request does not wait for a disk.
+        storage=api.StorageType.MEMORY if stream is LIMIT_RATES else api.StorageType.FILE,
+        max_age=stream.kept_for_s,
+        max_msgs_per_subject=1,
+        allow_direct=True,
+        allow_msg_counter=True,
+    )
+
+
+def _stream(counter: Counter) -> Stream:
+    return LIMIT_RATES if counter.window.startswith(_SHORT) else LIMIT_COUNTS
+
+
 def _subject(counter: Counter) -> str:
-    return f"{LIMIT_COUNTS.prefix}{counter.whose.tenant_id or _ALL_TENANTS}.{_word(counter)}"
+    return f"{_stream(counter).prefix}{counter.whose.tenant_id or _ALL_TENANTS}.{_word(counter)}"
 
 
 def _word(counter: Counter) -> str:

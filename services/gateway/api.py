@@ -153,7 +153,9 @@ def create_api(backends: Backends, api_keys: Keys | None = None) -> FastAPI:
         any_address=api_keys is not None,
         origins=settings.cors_origins,
     )
-    app.add_middleware(Entrance, door=door, public_url=settings.public_url)
+    app.add_middleware(
+        Entrance, door=door, public_url=settings.public_url, requests=api_keys.requests if api_keys else None
+    )
     if settings.cors_origins:
         app.add_middleware(
             CORSMiddleware,

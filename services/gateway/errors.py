@@ -253,3 +253,9 @@ HTTP_STATUS_BY_REASON: dict[str, int] = {
     "STORAGE_QUOTA_EXCEEDED": 507,
 }
 """Where HTTP has a more exact status than the table of kit.errors."""
+
+
+class RequestsNotCounted(FailedPrecondition):
+    """Requests cannot be limited where nobody is asked who they are."""
+
+    reason = "REQUESTS_NOT_COUNTED"

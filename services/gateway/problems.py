@@ -12,6 +12,7 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
 from kit.errors import BY_CODE, Code, GroundworkError, Internal, InvalidArgument
+from kit.limits.rules import Per
 from kit.observability.telemetry import current_trace_id
 from kit.validation import expectation
 from services.gateway.errors import (
@@ -80,7 +81,7 @@ def problem_response(error: GroundworkError, extra: Json | None = None) -> JSONR
     return JSONResponse(body, body["status"], headers, media_type=PROBLEM_MEDIA_TYPE)
 
 
-_SECONDS = {"hour": 3_600, "day": 86_400, "month": 2_678_400}
+_SECONDS = {each.value: each.seconds for each in Per}
 
 
 def _limit_headers(error: GroundworkError) -> dict[str, str]:

@@ -13,7 +13,8 @@ from cli.errors import UsageError
 from cli.running import WHERE, run
 
 limits = typer.Typer(
-    help="How many questions, tokens, dollars, calls of tools and seconds may be used; set rules.", epilog=WHERE
+    help="How many requests, questions, tokens, dollars, calls of tools and seconds may be used; set rules.",
+    epilog=WHERE,
 )
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
 Whose = Annotated[
@@ -23,8 +24,8 @@ Whose = Annotated[
         "(likewise)."
     ),
 ]
-_THINGS = ("runs", "research_runs", "tokens", "dollars", "tool_calls", "seconds")
-_WINDOWS = ("hour", "day", "month")
+_THINGS = ("requests", "runs", "research_runs", "tokens", "dollars", "tool_calls", "seconds")
+_WINDOWS = ("second", "minute", "hour", "day", "month")
 _LIMIT = re.compile(rf"({'|'.join(_THINGS)})=([0-9]+(?:\.[0-9]+)?)/({'|'.join(_WINDOWS)})")
 
 

@@ -934,7 +934,7 @@ export interface paths {
         };
         /**
          * Get Limits
-         * @description How many questions, tokens, dollars, calls of tools and seconds you may use, and how much of that is used.
+         * @description How many requests, questions, tokens, dollars, calls of tools and seconds you may use, and how much of that is used.
          */
         get: operations["get_limits_v1_limits_get"];
         put?: never;
@@ -5509,7 +5509,7 @@ export interface components {
         };
         /**
          * Limit
-         * @description At most so much of something in each hour, day or month (UTC).
+         * @description At most so much of something in each second, minute, hour, day or month (UTC).
          */
         Limit: {
             /**
@@ -5522,13 +5522,13 @@ export interface components {
              * @description For how long.
              * @enum {string}
              */
-            per: "hour" | "day" | "month";
+            per: "second" | "minute" | "hour" | "day" | "month";
             /**
              * What
              * @description What is counted; `seconds` are those worked on answers.
              * @enum {string}
              */
-            what: "runs" | "research_runs" | "tokens" | "dollars" | "tool_calls" | "seconds";
+            what: "requests" | "runs" | "research_runs" | "tokens" | "dollars" | "tool_calls" | "seconds";
         };
         /**
          * LimitList
@@ -5588,7 +5588,7 @@ export interface components {
             limit: components["schemas"]["Limit"];
             /**
              * Used
-             * @description Used in this hour, day or month, with what questions that are being answered have reserved. Of `all` only operators see it.
+             * @description Used in this window, with what questions that are being answered have reserved. Of `all` only operators see it.
              */
             used?: number | null;
             /**

@@ -5,7 +5,7 @@ Everything below /v1 and /ws, and /mcp, needs a caller. Health, the console's fi
 about what is stored.
 """
 
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
@@ -28,6 +28,7 @@ from services.gateway.errors import TooManyWrongKeys
 from services.gateway.metrics import REFUSED_CALLERS
 from services.gateway.serving.connection_table import origin_of
 from services.gateway.serving.rate_limiter import RateLimiter
+from services.gateway.serving.request_limits import RequestLimits, Standing, standing_headers
 from services.gateway.serving.requests import base_url, is_request, refuse
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ _LATEST_WITHIN_S = 5.0
 FIRST_KEYS_S = 10.0
 """Longest wait of a request for a gateway that has just started to know the keys: it is restarted without failing one."""
 MCP_PATH = "/mcp"
+_LIMITS_PATH = "/v1/limits"
 SESSION_COOKIE = "__Host-groundwork"
 """Of a login. A browser takes a name with this beginning from this very host over TLS alone, or from this machine (RFC 6265bis)."""
 KEY_PROTOCOL = "openai-insecure-api-key."
@@ -203,9 +205,13 @@ class Entrance:
     """ASGI middleware: has the door look at each request that needs a caller, and acts as that caller until the answer, streamed or
     not, is out. A request that is refused is refused before its body is read, and whether or not its path leads anywhere."""
 
-    def __init__(self, app: ASGIApp, *, door: Door, public_url: str = "") -> None:
+    def __init__(
+        self, app: ASGIApp, *, door: Door, public_url: str = "", requests: RequestLimits | None = None
+    ) -> None:
+        """`requests`: None where nobody's are limited."""
         self._app = app
         self._door = door
+        self._requests = requests
         self._public_url = public_url
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -214,6 +220,7 @@ class Entrance:
             return
         try:
             admission = await self._door.admit(Headers(scope=scope), client_address(scope))
+            standings = await self._count(scope["path"], admission.principal)
         except GroundworkError as error:
             note_refusal(scope, error)
             REFUSED_CALLERS.labels(error.reason).inc()
@@ -221,7 +228,26 @@ class Entrance:
             return
         scope.setdefault("state", {})[_ADMISSION] = admission
         with use_principal(admission.principal), _log_context(admission):
-            await self._app(scope, receive, send)
+            await self._app(scope, receive, _telling(standings, send) if standings else send)
+
+    async def _count(self, path: str, principal: Principal) -> Sequence[Standing]:
+        """Raises LimitReached. Who may change a limit can always do so."""
+        if self._requests is None or path.startswith(_LIMITS_PATH):
+            return ()
+        return await self._requests.take(principal)
+
+
+def _telling(standings: Sequence[Standing], send: Send) -> Send:
+    """`send` that tells the client how many requests are left."""
+
+    async def telling(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            headers = MutableHeaders(raw=message["headers"])
+            for name, value in standing_headers(standings).items():
+                headers.setdefault(name, value)
+        await send(message)
+
+    return telling
 
 
 def _log_context(admission: Admission) -> AbstractContextManager[object]:

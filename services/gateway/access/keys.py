@@ -19,6 +19,7 @@ from services.gateway.access.key_ring import ApiKeysUnknown, KeyRing
 from services.gateway.access.oidc.door import IssuerDoor
 from services.gateway.access.oidc.issuers import Issuers
 from services.gateway.serving.rate_limiter import RateLimiter
+from services.gateway.serving.request_limits import RequestLimits
 from services.gateway.settings import GatewaySettings
 
 _log = structlog.get_logger()
@@ -61,6 +62,7 @@ class Keys:
         self.now = now
         self.per_tenant = settings.api_keys_per_tenant
         self.ring = KeyRing(stale_after_s=settings.api_keys_stale_after_s, now=now, clock=clock)
+        self.requests = RequestLimits(now, clock)
         self._uses = LastUses(now)
         self._settings = settings
         self._store: ApiKeyStore | None = None
@@ -94,6 +96,7 @@ class Keys:
         async with connect(settings.nats_url, name="gateway", replicas=settings.nats_replicas, tls=tls) as nats:
             self._store = store = await self._opened(nats)
             async with asyncio.TaskGroup() as group:
+                group.create_task(self.requests.run(nats))
                 group.create_task(self.ring.follow(store))
                 group.create_task(self._note_uses(store))
                 group.create_task(self._forget_ended(store))

@@ -87,7 +87,7 @@ class Reservations:
         now, found = self._now(), self._rules.of(principal)
         values = await asyncio.gather(*(self._counters.value(_counter(each, now)) for each in found))
         return [
-            LimitState(each, max(0, value) / _unit(each.limit.what), each.limit.per.end(now))
+            LimitState(each, _used(each, value), each.limit.per.end(now))
             for each, value in zip(found, values, strict=True)
         ]
 
@@ -114,6 +114,8 @@ def _wanted(limit: Limit, record: RunRecord, most: Budgets) -> int:
     asked, mode = record.request.budgets, record.request.mode
     is_research = mode is RunMode.AGENT
     match limit.what:
+        case What.REQUESTS:
+            return 0
         case What.RUNS:
             return 1
         case What.RESEARCH_RUNS:
@@ -168,6 +170,12 @@ def _counter_of(record: RunRecord, reserved: Reserved) -> Counter:
     # Earlier releases did not write the name: theirs were of users, tenants and all.
     member = record.subject if scope is Scope.SUBJECT else reserved.member
     return Counter(Whose(scope, tenant_id, member), What(reserved.what), reserved.window)
+
+
+def _used(applied: Applied, value: int) -> float:
+    """Gateways count also requests that they refuse."""
+    used = max(0, value) / _unit(applied.limit.what)
+    return min(used, applied.limit.amount) if applied.limit.what is What.REQUESTS else used
 
 
 def _units(limit: Limit) -> int:

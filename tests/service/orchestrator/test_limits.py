@@ -160,7 +160,7 @@ async def test_limits_of_tenants_are_an_operators_and_how_much_all_use_only_they
         (pb.SetLimitRuleRequest(whose="key:ann"), "key:ID"),
         (
             pb.SetLimitRuleRequest(whose="subject:*", limits=[pb.Limit(what="cups", amount=1, per="day")]),
-            "use one of runs",
+            "use one of requests, runs",
         ),
         (
             pb.SetLimitRuleRequest(whose="subject:*", limits=[pb.Limit(what="runs", amount=-1, per="day")]),

@@ -10,8 +10,8 @@ import { useMay } from "../../shell/caller";
 
 type Limit = Schemas["Limit"];
 type Rule = Schemas["LimitRule"];
-const THINGS: Limit["what"][] = ["runs", "research_runs", "tokens", "dollars", "tool_calls", "seconds"];
-const WINDOWS: Limit["per"][] = ["hour", "day", "month"];
+const THINGS: Limit["what"][] = ["requests", "runs", "research_runs", "tokens", "dollars", "tool_calls", "seconds"];
+const WINDOWS: Limit["per"][] = ["second", "minute", "hour", "day", "month"];
 const FIRST: Limit = { what: "tokens", amount: 200_000, per: "day" };
 
 /** What the caller may use and has used; for those who may, the rules about others. */

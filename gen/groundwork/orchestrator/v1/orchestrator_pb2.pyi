@@ -3709,7 +3709,7 @@ Global___UsageRow: _TypeAlias = UsageRow  # noqa: Y015
 
 @_typing.final
 class Limit(_message.Message):
-    """At most so much of something in each hour, day or month (UTC)."""
+    """At most so much of something in each second, minute, hour, day or month (UTC)."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -3717,11 +3717,11 @@ class Limit(_message.Message):
     AMOUNT_FIELD_NUMBER: _builtins.int
     PER_FIELD_NUMBER: _builtins.int
     what: _builtins.str
-    """What is counted: "runs", "research_runs", "tokens", "dollars", "tool_calls" or "seconds" (worked on runs)."""
+    """What is counted: "requests" (to the gateway), "runs", "research_runs", "tokens", "dollars", "tool_calls" or "seconds" (worked on runs)."""
     amount: _builtins.float
     """At most so much; 0 allows none."""
     per: _builtins.str
-    """"hour", "day" or "month"."""
+    """"second", "minute", "hour", "day" or "month"."""
     def __init__(
         self,
         *,
@@ -3826,7 +3826,7 @@ class LimitState(_message.Message):
     whose: _builtins.str
     """Whose use it sums up: "all", "tenant", "group:NAME", "subject" or "key"."""
     used: _builtins.float
-    """Used in this hour, day or month, with what runs that go on have reserved. Absent from "all" for callers who are no operators."""
+    """Used in this window, with what runs that go on have reserved. Absent from "all" for callers who are no operators."""
     @_builtins.property
     def limit(self) -> Global___Limit:
         """The limit."""

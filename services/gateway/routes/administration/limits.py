@@ -10,6 +10,7 @@ from kit.access.principal import GROUP_PATTERN
 from services.gateway.access.scopes import NEEDS_ADMIN, NEEDS_QUERY
 from services.gateway.backends import Services
 from services.gateway.encoding import encode
+from services.gateway.errors import RequestsNotCounted
 from services.gateway.schemas.administration.limits import LimitList, LimitRule, LimitRules, NewLimits
 from services.gateway.schemas.fields import Pattern
 from services.gateway.schemas.problem import problems
@@ -33,7 +34,7 @@ _WHOSE = Pattern(
 
 @router.get("", dependencies=[NEEDS_QUERY], responses=problems())
 async def get_limits(services: Services) -> LimitList:
-    """How many questions, tokens, dollars, calls of tools and seconds you may use, and how much of that is used."""
+    """How many requests, questions, tokens, dollars, calls of tools and seconds you may use, and how much of that is used."""
     answer = await services.orchestrator.GetLimits(pb.GetLimitsRequest(), timeout=services.settings.rpc_timeout_s)
     return LimitList.model_validate(encode(answer))
 
@@ -61,6 +62,10 @@ async def set_limit_rule(
 ) -> LimitRule:
     """Sets the limits of somebody, on all replicas and after a restart. Questions that are being answered keep what they may use.
     Harmless when repeated."""
+    if services.settings.auth == "none" and any(each.what == "requests" for each in limits.limits):
+        raise RequestsNotCounted(
+            "requests are counted where callers say who they are; set GROUNDWORK_AUTH=api_keys, or limit runs instead"
+        )
     request = pb.SetLimitRuleRequest(
         whose=whose, limits=[pb.Limit(what=each.what, amount=each.amount, per=each.per) for each in limits.limits]
     )

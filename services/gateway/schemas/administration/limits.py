@@ -11,15 +11,15 @@ _MOST = 1e15
 
 
 class Limit(RequestBody):
-    """At most so much of something in each hour, day or month (UTC)."""
+    """At most so much of something in each second, minute, hour, day or month (UTC)."""
 
-    what: Literal["runs", "research_runs", "tokens", "dollars", "tool_calls", "seconds"] = Field(
+    what: Literal["requests", "runs", "research_runs", "tokens", "dollars", "tool_calls", "seconds"] = Field(
         description="What is counted; `seconds` are those worked on answers."
     )
     amount: Annotated[float, Field(ge=0, le=_MOST, allow_inf_nan=False)] = Field(
         description="At most so much; 0 allows none."
     )
-    per: Literal["hour", "day", "month"] = Field(description="For how long.")
+    per: Literal["second", "minute", "hour", "day", "month"] = Field(description="For how long.")
 
 
 class LimitState(BaseModel):
@@ -29,7 +29,7 @@ class LimitState(BaseModel):
     limit: Limit = Field(description="The limit.")
     used: float | None = Field(
         default=None,
-        description="Used in this hour, day or month, with what questions that are being answered have reserved. Of `all` only "
+        description="Used in this window, with what questions that are being answered have reserved. Of `all` only "
         "operators see it.",
     )
     free_at: Moment = Field(description="When counting begins anew.")
@@ -65,5 +65,5 @@ class NewLimits(RequestBody):
     """The limits of a rule."""
 
     limits: list[Limit] = Field(
-        max_length=18, description="They take the place of those until now; none removes the rule."
+        max_length=35, description="They take the place of those until now; none removes the rule."
     )

@@ -160,8 +160,14 @@ async def test_calls_of_tools_and_seconds_bound_a_run_and_what_is_left_is_given_
         await desk.reservations.reserve(run(3))
 
 
-def test_windows_end_with_the_hour_the_day_and_the_month() -> None:
-    at = datetime(2026, 12, 31, 23, 59, tzinfo=UTC)
+def test_windows_end_with_the_second_the_minute_the_hour_the_day_and_the_month() -> None:
+    at = datetime(2026, 12, 31, 23, 59, 59, 400_000, tzinfo=UTC)
     new_year = datetime(2027, 1, 1, tzinfo=UTC)
-    assert [per.end(at) for per in Per] == [new_year] * 3
-    assert [per.window(at) for per in Per] == ["hour-2026-12-31T23", "day-2026-12-31", "month-2026-12"]
+    assert [per.end(at) for per in Per] == [new_year] * 5
+    assert [per.window(at) for per in Per] == [
+        "second-2026-12-31T23:59:59",
+        "minute-2026-12-31T23:59",
+        "hour-2026-12-31T23",
+        "day-2026-12-31",
+        "month-2026-12",
+    ]
