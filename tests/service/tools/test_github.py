@@ -232,13 +232,13 @@ async def test_who_has_connected_nothing_is_told_so() -> None:
 
 async def test_token_is_tried_and_named_by_its_account_and_stands_in_no_log() -> None:
     with capture_logs() as logs:
-        async with connected(Github(), token="withdrawn") as desk:
+        async with connected(Github(), token="hunter77") as desk:
             assert await desk.client.account(SecretStr(TOKEN)) == "octocat"
             with pytest.raises(ToolError, match="connect GitHub again") as refusal:
-                await desk.client.account(SecretStr("withdrawn"))
+                await desk.client.account(SecretStr("hunter77"))
             outcome = await desk.box.call("github_search", {"what": "code", "query": "fee"})
     assert (refusal.value.reason, outcome.error_reason) == ("CONNECTION_REFUSED", "CONNECTION_REFUSED")
-    assert not any(secret in json.dumps(logs, default=str) + outcome.error_message for secret in (TOKEN, "withdrawn"))
+    assert not any(secret in json.dumps(logs, default=str) + outcome.error_message for secret in (TOKEN, "hunter77"))
 
 
 async def test_huge_answer_is_not_read_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
