@@ -381,7 +381,7 @@ def test_no_link_leads_to_a_page_of_json(visit: Visit, site: Site) -> None:
     state = page.get_by_test_id("state")
     expect(state).to_contain_text("Everything serves.")
     expect(state.get_by_text("retriever")).to_be_visible()
-    pages = {"/", "/documents", "/sources", "/search", "/decisions", "/memory", "/operating"}
+    pages = {"/", "/documents", "/sources", "/search", "/decisions", "/memory", "/connections", "/operating"}
     for link in page.locator("a[href^='/']:visible").all():
         address = link.get_attribute("href") or ""
         is_page = address in pages or address.startswith("/conversations/")
