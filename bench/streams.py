@@ -86,7 +86,7 @@ def measure() -> Part:
         title="Streams",
         about=(
             f"{len(tokens)} questions, each asked of a scripted model directly and through the system, as a question, a turn of a "
-            "chat and a chat completion. The model holds its first piece back until it is told to let it go, and the time from "
+            "chat and a chat completion. The model holds its first piece back until the test releases it, and the time from "
             "there to the client is compared. Then "
             f"{LISTENERS} clients follow {RUNS} runs that go on, and {SILENT} follow one with a long answer and read nothing."
         ),

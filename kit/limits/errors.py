@@ -1,4 +1,4 @@
-"""What a caller is told who has used what they may."""
+"""The error of a caller that has reached a limit."""
 
 import math
 from datetime import datetime

@@ -113,7 +113,7 @@ class Whose:
 
     @property
     def label(self) -> str:
-        """As the caller is told: of themselves, their key and their tenant they know the name."""
+        """The name in messages to the caller."""
         return self.name if self.scope is Scope.GROUP else self.scope.value
 
 

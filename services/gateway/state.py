@@ -1,6 +1,6 @@
 """What the gateway keeps in the message store."""
 
-from kit.shared_state import API_KEY_USES, API_KEYS, LIMIT_COUNTS, LIMIT_RATES, LIMIT_RULES
+from kit.shared_state import API_KEY_USES, API_KEYS
 from kit.state import DAY_S, Bucket, Stream
 
 OIDC_LOGOUTS = Bucket(
@@ -25,4 +25,4 @@ AUDIT = Stream(
     kept_for="`GROUNDWORK_AUDIT_RETENTION_DAYS`",
     if_lost="it is not known any more who did what before; entries that follow show the gap to `groundwork audit verify`",
 )
-STATE = (API_KEYS, API_KEY_USES, OIDC_LOGOUTS, OIDC_SESSIONS, AUDIT, LIMIT_RULES, LIMIT_COUNTS, LIMIT_RATES)
+STATE = (API_KEYS, API_KEY_USES, OIDC_LOGOUTS, OIDC_SESSIONS, AUDIT)

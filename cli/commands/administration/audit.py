@@ -62,7 +62,7 @@ def export(
     """Write the log to a file, or what is new to the end of one. Says if the log does not continue the file."""
 
     async def command(gateway: Gateway) -> int:
-        check = _check_file(file) if file.exists() else ChainCheck()
+        check = _check_file(file, mend=True) if file.exists() else ChainCheck()
         before = check.last.number if check.last else 0
         # The last entry once more: the log must still have it as it was.
         lines = _behind(gateway.lines("/v1/audit", {**_params(tenant, chain), "after": max(before - 1, 0)}), check.last)
@@ -111,14 +111,18 @@ def _moment(text: str) -> str:
     return (datetime.now(UTC) - timedelta(seconds=seconds_of(text))).isoformat(timespec="seconds")
 
 
-def _check_file(path: Path) -> ChainCheck:
-    """The whole file. An end that was cut off in the middle of a line is removed. Raises CliError."""
+def _check_file(path: Path, *, mend: bool = False) -> ChainCheck:
+    """The whole file. To `mend` removes an end that was cut off in the middle of a line. Raises CliError."""
     check = ChainCheck()
     try:
-        with path.open("r+b") as file:
+        with path.open("r+b" if mend else "rb") as file:
             whole = 0
             for line in file:
                 if not line.endswith(b"\n"):
+                    if not mend:
+                        raise CliError(
+                            f"{path}: the entry at its end is cut off; export to the file again to complete it."
+                        )
                     file.truncate(whole)
                     break
                 _take(check, line.decode(errors="replace"), str(path))

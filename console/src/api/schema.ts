@@ -13209,7 +13209,7 @@ export interface operations {
     delete_connection_v1_connections__service__delete: {
         parameters: {
             query?: {
-                /** @description Whether the connection of your tenant is meant, which needs the scope `admin`; else your own. */
+                /** @description `true`: the connection of your tenant, which needs the scope `admin`; else your own. */
                 shared?: boolean;
             };
             header?: never;

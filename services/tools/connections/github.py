@@ -21,6 +21,12 @@ class GithubFailed(ToolError):
     reason = "GITHUB_FAILED"
 
 
+class CredentialRefused(GithubFailed):
+    """The service does not take the credential of the connection."""
+
+    reason = "CONNECTION_REFUSED"
+
+
 @dataclass(frozen=True)
 class Asked:
     """A request to GitHub's API."""

@@ -41,7 +41,7 @@ async def test_what_is_done_to_messages_is_done_to_their_documents(host: MailHos
     source = await user.until(lambda it: it.sync.HasField("ended_at") and not it.pending_count)
     assert (source.state, source.sync.added_count, source.failing_count) == (WAITING, 4, 1), source
     assert source.failing[0].reason == "MAIL_BROKEN"
-    assert not host.commands.count(b"STORE"), "nothing is marked as seen"
+    assert not any(b"STORE" in command for command in host.commands), "nothing is marked as seen"
     before = {document.name: document for document in (await user.documents()).values()}
     cheese = next(each for name, each in before.items() if "Käse" in name)
     assert cheese.name.startswith("mail/Projects/Bridge Ü/2026-03-02 Der Käse plan [")
@@ -138,4 +138,3 @@ async def test_mailbox_that_cannot_be_read_is_refused_when_it_is_made(
     monkeypatch.delenv("SSL_CERT_FILE")
     with pytest.raises(FailedPrecondition, match="certificate verify failed"):
         await make(user, host)
-    assert not host.commands.count(b"APPEND")

@@ -87,7 +87,9 @@ def test_file_is_exported_continued_and_verified(groundwork: Command, log: list[
 
 def test_export_that_was_cut_off_in_a_line_is_continued(groundwork: Command, log: list[str], tmp_path: Path) -> None:
     file = tmp_path / "audit.jsonl"
-    file.write_text(f"{log[0]}\n{log[1][:40]}")
+    file.write_text(cut := f"{log[0]}\n{log[1][:40]}")
+    told = groundwork("audit", "verify", str(file))
+    assert (told.exit_code, "at its end is cut off" in told.stderr, file.read_text()) == (1, True, cut)
     assert groundwork("audit", "export", str(file)).exit_code == 0
     assert file.read_text().splitlines() == log
 

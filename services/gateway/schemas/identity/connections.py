@@ -13,7 +13,7 @@ ServicePath = Annotated[str, _SERVICE, Path(description="The service: one of `se
 IsShared = Annotated[
     bool,
     TRUE_OR_FALSE,
-    Query(description="Whether the connection of your tenant is meant, which needs the scope `admin`; else your own."),
+    Query(description="`true`: the connection of your tenant, which needs the scope `admin`; else your own."),
 ]
 
 

@@ -95,7 +95,7 @@ class MailReader:
                 "folders, or have the operator raise GROUNDWORK_SOURCE_MAX_FILES"
             )
         if not count:
-            before = {}  # whoever sees no message at all asks a person before all documents go
+            before = {}  # a listing without any message is complete: a person is asked before all documents go
         for problem in problems:
             if problem.key in before:
                 now[problem.key] = before[problem.key]

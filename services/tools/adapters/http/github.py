@@ -1,5 +1,5 @@
 """Asks GitHub for tools, by connections: at addresses that kit.network.egress permits, with bounds on size and time. The limits of
-GitHub are obeyed: a connection that is told to wait is not used meanwhile."""
+GitHub are obeyed: a connection at its limit is not used until GitHub allows it."""
 
 import asyncio
 import json
@@ -15,7 +15,7 @@ from kit.errors import GroundworkError
 from kit.network.egress import EgressGuard
 from kit.network.guarded_http import guarded_transport
 from services.tools.adapters.http.http_servers import Sent, location_of, plain_place
-from services.tools.connections.github import Asked, GithubFailed
+from services.tools.connections.github import Asked, CredentialRefused, GithubFailed
 from services.tools.connections.records import Connection
 from services.tools.errors import CallInDoubt, ServiceUnavailable, ToolError
 from services.tools.web.pages import WebBusy
@@ -169,10 +169,8 @@ def _refusal(asked: Asked, status: int, headers: Mapping[str, str], data: Any) -
         return WebBusy(f"GitHub was asked as often as it allows this account; try again in {max(1, round(wait_s))} s")
     said = _message(data)
     told = f" ({said})" if said else ""
-    return GithubFailed(
-        f"GitHub {_ADVICE.get(status, f'answered with {status}')}{told}",
-        reason="CONNECTION_REFUSED" if status == 401 else None,
-    )
+    failure = CredentialRefused if status == 401 else GithubFailed
+    return failure(f"GitHub {_ADVICE.get(status, f'answered with {status}')}{told}")
 
 
 def _message(data: Any) -> str:
