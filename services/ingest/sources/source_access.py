@@ -43,11 +43,25 @@ class SourceAccess:
             return wanted, True
         if wanted is None:
             return before, False
-        shared = DocumentAccess(wanted.collection_id, wanted.subjects & before.subjects, wanted.groups & before.groups)
+        shared = _shared(wanted, before)
         return shared, shared == wanted
 
+    async def narrow(self, source: SourceRecord, files: Iterable[SourceFile], known: Mapping[str, KnownFile]) -> None:
+        """Takes out of the lists of documents that are there who may not read the files any more. Their new content, which may
+        never come, is not waited for."""
+        for file in files:
+            if file.readers is None or (there := known.get(file.key)) is None:
+                continue
+            wanted, place = _wanted(source, file), (source.tenant_id, there.document_id)
+            if wanted is None or wanted == self._lists.known(*place):
+                continue
+            before = await self._lists.get(*place)
+            if before is None or _shared(wanted, before) != before:
+                await self._set(*place, wanted if before is None else _shared(wanted, before))
+
     async def refresh(self, source: SourceRecord, files: Iterable[SourceFile], known: Mapping[str, KnownFile]) -> bool:
-        """Brings the lists of documents that are there into step. Whether all are; those that are being indexed are not widened."""
+        """Brings the lists of documents that are there into step. Whether all are; those that are being indexed are only
+        narrowed."""
         all_are = True
         for file in files:
             if file.readers is None or (there := known.get(file.key)) is None:
@@ -58,8 +72,9 @@ class SourceAccess:
             lets_in_more = before is not None and (wanted is None or wanted.lets_in_more(before))
             if lets_in_more and there.is_pending:
                 all_are = False
+                await self.narrow(source, [file], known)
                 continue
-            await self._set(source.tenant_id, there.document_id, wanted)
+            await self._set(*place, wanted)
         return all_are
 
     async def _set(self, tenant_id: str, document_id: str, access: DocumentAccess | None) -> None:
@@ -71,6 +86,11 @@ class SourceAccess:
         if stored is not None:
             with suppress(Aborted):  # another change of the document reaches its followers as well
                 await self._documents.update(life.note_access(stored.document, self._now()), stored.version)
+
+
+def _shared(one: DocumentAccess, other: DocumentAccess) -> DocumentAccess:
+    """Who is in both."""
+    return DocumentAccess(one.collection_id, one.subjects & other.subjects, one.groups & other.groups)
 
 
 def _wanted(source: SourceRecord, file: SourceFile) -> DocumentAccess | None:

@@ -170,6 +170,7 @@ class SourceSyncs:
             wanted = [file for file in listing.files if is_wanted(source, file, known, retries=retries)]
             read_anew = {file.key for file in wanted}
             as_they_are = [file for file in listing.files if file.key not in read_anew]
+            await self._access.narrow(source, wanted, known)
             progress.lists_again = not await self._access.refresh(source, as_they_are, known)
             gone = gone_keys(listing, known)
             progress.count(total=len(wanted) + len(gone) + len(listing.problems))

@@ -10,7 +10,7 @@ import pytest
 
 from kit.stores.document_access import DocumentAccess
 from services.ingest.documents.models import Document
-from services.ingest.errors import BadAccess
+from services.ingest.errors import BadAccess, FileNotTaken
 from services.ingest.sources.desk import NewSource
 from services.ingest.sources.models import FileReaders, SourceFile, SourceListing
 from services.ingest.sources.opening import SourceOpener
@@ -41,6 +41,8 @@ class NamedPlace(Place):
 
     async def fetch(self, file: SourceFile) -> AsyncIterator[bytes]:
         self.fetched.append(file.key)
+        if file.key in self.broken:
+            raise FileNotTaken("FILE_UNREADABLE", "it cannot be read; mend it")
         yield self.files[file.key].encode()
 
 
@@ -96,6 +98,32 @@ async def test_reader_who_comes_in_does_not_find_what_was_taken_out_for_them(ste
 
 async def test_list_is_narrowed_before_the_content_is_another(step: NamedStep) -> None:
     step.place.readers, step.place.files = {"a1": FileReaders(frozenset(["bob", "eve"]))}, {"a1": "Second."}
+    await step.syncs().sync(await step.stored())
+    assert step.listed() == of(FileReaders(frozenset(["bob"])))
+
+
+@pytest.mark.parametrize("before", [BOTH, EVERYBODY])
+@pytest.mark.parametrize("change", [{"files": {"a1": "Second."}}, {"names": {"a1": "new/name.md"}}])
+async def test_reader_who_is_taken_out_does_not_keep_the_text_of_a_file_that_cannot_be_read(
+    step: NamedStep, before: FileReaders, change: dict[str, dict[str, str]]
+) -> None:
+    step.place.readers = {"a1": before}
+    await step.sync()
+    for name, value in change.items():
+        setattr(step.place, name, value)
+    step.place.readers, step.place.broken = {"a1": FileReaders(frozenset(["ann", "eve"]))}, {"a1"}
+    assert (await step.sync()).sync.failing_count == 1
+    assert step.listed() == of(FileReaders(frozenset(["ann", "eve"])) if before.everybody else ANN)
+    step.place.broken = set()
+    await step.sync()
+    await step.sync()
+    assert step.listed() == of(FileReaders(frozenset(["ann", "eve"])))
+
+
+async def test_list_is_narrowed_while_the_content_is_being_indexed(step: NamedStep) -> None:
+    step.place.files = {"a1": "Second."}
+    await step.syncs().sync(await step.stored())
+    step.place.readers = {"a1": FileReaders(frozenset(["bob", "eve"]))}
     await step.syncs().sync(await step.stored())
     assert step.listed() == of(FileReaders(frozenset(["bob"])))
 
