@@ -1,11 +1,17 @@
 """Folders of a mailbox, on a real IMAP server over TLS: what is done to messages is done to their documents."""
 
 from collections.abc import AsyncIterator, Iterator
+from operator import methodcaller
 from pathlib import Path
 
 import pytest
 
 from kit.errors import FailedPrecondition, InvalidArgument
+from kit.network.egress import EgressGuard, parse_networks
+from services.ingest.adapters.sources import imap
+from services.ingest.adapters.sources._imap_connection import AnswerTooLong, ImapConnection, MailServer
+from services.ingest.errors import SourceTooLarge
+from services.ingest.sources.ports import Opening, Surroundings
 from tests.doubles.imap import USER, MailHost, message
 from tests.service.ingest.conftest import System
 from tests.service.ingest.source_user import FAILED, WAITING, SourceUser, source_user
@@ -126,6 +132,8 @@ async def test_mailbox_that_cannot_be_read_is_refused_when_it_is_made(
         await make(user, host, server="127.0.0.1/x")
     with pytest.raises(InvalidArgument, match="as 2024-01-31"):
         await make(user, host, since="yesterday")
+    with pytest.raises(InvalidArgument, match="at most 20 times"):
+        await make(user, host, folders="*a" * 21)
     with pytest.raises(FailedPrecondition, match="there is no folder 'Sent'; there are: INBOX"):
         await make(user, host, folders="Sent")
     with pytest.raises(FailedPrecondition, match="not on the public internet"):
@@ -138,3 +146,33 @@ async def test_mailbox_that_cannot_be_read_is_refused_when_it_is_made(
     monkeypatch.delenv("SSL_CERT_FILE")
     with pytest.raises(FailedPrecondition, match="certificate verify failed"):
         await make(user, host)
+
+
+async def test_answer_that_is_longer_than_it_may_be_is_not_read_to_its_end(host: MailHost) -> None:
+    server = MailServer("127.0.0.1", host.port, False, USER, host.password)
+    connection = ImapConnection(EgressGuard(parse_networks("127.0.0.0/8")), server)
+    try:
+        with pytest.raises(AnswerTooLong):
+            await connection.call(lambda client: client.list_folders(), 20)
+        assert await connection.call(lambda client: client.list_folders()), "the next call connects anew"
+    finally:
+        await connection.close()
+
+
+@pytest.mark.parametrize("bytes_most", [64 * 1024, 0])
+async def test_messages_are_counted_folder_by_folder(
+    host: MailHost, monkeypatch: pytest.MonkeyPatch, bytes_most: int
+) -> None:
+    for folder in ("A", "B", "C"):
+        await host.do(methodcaller("create_folder", folder))
+        for number in range(2):
+            await host.put(folder, f"Mail {number}", CHEESE)
+    monkeypatch.setattr(imap, "_OTHER_BYTES_MOST", bytes_most)
+    host.commands.clear()
+    guard = EgressGuard(parse_networks("127.0.0.0/8"))
+    settings = {"server": "127.0.0.1", "port": str(host.port), "user": USER, "folders": "A,B,C"}
+    opening = Opening("t1", settings, {"password": host.password}, Surroundings(lambda _: {}, 3, guard))
+    async with imap.KIND.open(opening) as reader:
+        with pytest.raises(SourceTooLarge, match="more than 3 messages"):
+            await reader.list_changes("")
+    assert len([each for each in host.commands if each.endswith(b"SEARCH")]) == (2 if bytes_most else 0)

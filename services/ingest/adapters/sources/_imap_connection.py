@@ -40,6 +40,10 @@ class ConnectionLost(SourceAway):
     """The connection broke in the middle of a call."""
 
 
+class AnswerTooLong(ConnectionLost):
+    """The server says more than it may, so that the connection was broken."""
+
+
 @dataclass(frozen=True)
 class MailServer:
     """Where a mailbox is, and who opens it."""
@@ -57,8 +61,12 @@ class _Protocol(imaplib.IMAP4):
 
     def __init__(self, connected: socket.socket, host: str) -> None:
         self._connected = connected
-        self.bytes_left = _ANSWER_BYTES_MAX
+        self.allow(_ANSWER_BYTES_MAX)
         super().__init__(host)
+
+    def allow(self, most: int) -> None:
+        """How many bytes the server may send from now on."""
+        self._bytes_most = self.bytes_left = most
 
     def _create_socket(self, timeout: float | None = None) -> socket.socket:  # noqa: ARG002 - it has one
         return self._connected
@@ -68,14 +76,20 @@ class _Protocol(imaplib.IMAP4):
         return super().read(size)
 
     def readline(self) -> bytes:
-        line = super().readline()
+        try:
+            line = super().readline()
+        except self.abort:
+            raise
+        except self.error as error:  # the rest of the line would be taken for the next one
+            self.bytes_left = -1
+            raise self.abort(str(error)) from error
         self._spend(len(line))
         return line
 
     def _spend(self, size: int) -> None:
         self.bytes_left -= size
         if self.bytes_left < 0:
-            raise self.abort(f"the answer has more than {_ANSWER_BYTES_MAX >> 20} MiB")
+            raise self.abort(f"the answer has more than {self._bytes_most >> 10} KiB")
 
 
 class MailClient(IMAPClient):  # type: ignore[misc] # has no types
@@ -111,19 +125,20 @@ class ImapConnection:
         """Of the last connection."""
         self._turn = asyncio.Lock()
 
-    async def call(self, ask: Callable[[MailClient], _Answer]) -> _Answer:
-        """What `ask` returns, which is called in the thread. Raises ImapRefused, ConnectionLost where there was a connection,
-        SourceAway where there is none to be had, and SourceBusy."""
+    async def call(self, ask: Callable[[MailClient], _Answer], most: int = _ANSWER_BYTES_MAX) -> _Answer:
+        """What `ask` returns, which is called in the thread. `most`: how many bytes the server may answer. Raises ImapRefused,
+        ConnectionLost where there was a connection, AnswerTooLong, SourceAway where there is none to be had, and SourceBusy."""
         async with self._turn:
             client = self._client = self._client or await self._connect()
-            client._imap.bytes_left = _ANSWER_BYTES_MAX
+            client._imap.allow(most)
             try:
                 return await self._in_thread(lambda: ask(client))
             except (ImapRefused, SourceBusy):
                 raise
             except SourceAway as error:
                 self._drop()
-                raise ConnectionLost(error.message) from error
+                lost = AnswerTooLong if client._imap.bytes_left < 0 else ConnectionLost
+                raise lost(error.message) from error
             except BaseException:
                 self._drop()
                 raise

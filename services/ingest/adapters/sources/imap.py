@@ -1,9 +1,9 @@
 """Folders of a mailbox, read by IMAP (RFC 9051 and RFC 3501). A message never changes: its folder's UIDVALIDITY and its UID name it
 for ever. What is new and what is gone is told by comparing UIDs with those of the last listing."""
 
+import asyncio
 import contextlib
 import json
-import re
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -12,12 +12,14 @@ from typing import Any
 
 from kit.network.egress import place_of
 from services.ingest.adapters.sources._imap_connection import (
+    AnswerTooLong,
     ConnectionLost,
     ImapConnection,
     ImapRefused,
     MailClient,
     MailServer,
 )
+from services.ingest.adapters.sources._mail_folders import chosen, wanted_folders
 from services.ingest.adapters.sources._mail_names import described
 from services.ingest.errors import BadSource, FileNotTaken, SourceAway, SourceTooLarge
 from services.ingest.sources.models import FailingFile, SourceFile, SourceListing
@@ -30,6 +32,9 @@ _TOGETHER = 200
 _ENVELOPE = ("ENVELOPE", "INTERNALDATE", "RFC822.SIZE")
 _CURSOR_CHARS_MOST = 256 * 1024
 """A longer one is not kept, and every listing is complete."""
+_LIST_BYTES_MOST = 1024 * 1024
+_UID_BYTES, _OTHER_BYTES_MOST = 12, 64 * 1024
+"""Of an answer to a search: for each message, and for what a folder says of itself."""
 _NOT_TO_OPEN = {b"\\noselect", b"\\nonexistent"}
 
 
@@ -72,7 +77,7 @@ class MailReader:
 
     def __init__(self, connection: ImapConnection, opening: Opening) -> None:
         self._connection = connection
-        self._wanted = [each.strip() for each in opening.settings.get("folders", "INBOX").split(",") if each.strip()]
+        self._wanted = wanted_folders(opening.settings.get("folders", "INBOX"))
         self._since = _day(opening.settings.get("since", ""))
         self._max_files = opening.surroundings.max_files
 
@@ -81,19 +86,14 @@ class MailReader:
         await self._folders()
 
     async def list_changes(self, cursor: str) -> SourceListing:
-        before, now, problems = _read_cursor(cursor), dict[str, _Folder](), list[FailingFile]()
+        before, now, problems, count = _read_cursor(cursor), dict[str, _Folder](), list[FailingFile](), 0
         for name in await self._folders():
             try:
-                now[name] = await self._look_into(name)
+                now[name] = await self._look_into(name, self._max_files - count)
+                count += len(now[name].uids)
             except ImapRefused as error:
                 what = f"the folder cannot be opened ({error}); give the user the right to read it"
                 problems.append(FailingFile(name, "FOLDER_UNREADABLE", what))
-        count = sum(len(folder.uids) for folder in now.values())
-        if count > self._max_files:
-            raise SourceTooLarge(
-                f"the folders have more than {self._max_files} messages; give a day from which on (since), name fewer "
-                "folders, or have the operator raise GROUNDWORK_SOURCE_MAX_FILES"
-            )
         if not count:
             before = {}  # a listing without any message is complete: a person is asked before all documents go
         for problem in problems:
@@ -144,29 +144,31 @@ class MailReader:
     async def _folders(self) -> list[str]:
         """Names of those that are wanted. Raises SourceAway."""
         try:
-            listed = await self._connection.call(lambda client: client.list_folders())
+            listed = await self._connection.call(lambda client: client.list_folders(), _LIST_BYTES_MOST)
         except ImapRefused as error:
             raise SourceAway(f"the server does not list the folders of this user ({error})") from error
         there = [_text(name) for flags, _, name in listed if not _NOT_TO_OPEN & {flag.lower() for flag in flags}]
-        found: dict[str, None] = {}
-        for wanted in self._wanted:
-            pattern = re.compile(".*".join(map(re.escape, wanted.split("*"))))
-            matching = [name for name in there if pattern.fullmatch(name) or name.upper() == wanted.upper() == "INBOX"]
-            if not matching:
-                names = ", ".join(sorted(there)[:20]) or "none"
-                raise SourceAway(f"there is no folder {wanted[:80]!r}; there are: {names}")
-            found |= dict.fromkeys(sorted(matching))
-        return list(found)
+        return await asyncio.to_thread(chosen, self._wanted, there)
 
-    async def _look_into(self, name: str) -> _Folder:
-        """Raises ImapRefused, SourceTooLarge."""
+    async def _look_into(self, name: str, most: int) -> _Folder:
+        """`most`: how many messages it may have. Raises ImapRefused, SourceTooLarge."""
+        too_large = SourceTooLarge(
+            f"the folders have more than {self._max_files} messages; give a day from which on (since), name fewer folders, or have "
+            "the operator raise GROUNDWORK_SOURCE_MAX_FILES"
+        )
         criteria: list[Any] = ["UNDELETED", *(("SINCE", self._since) if self._since else ())]
 
         def ask(client: MailClient) -> _Folder:
             uid_validity = client.open_folder(name, anew=True)
-            return _Folder(uid_validity, frozenset(client.search(criteria)))
+            found = client.search(criteria)
+            if len(found) > most:
+                raise too_large
+            return _Folder(uid_validity, frozenset(found))
 
-        return await self._connection.call(ask)
+        try:
+            return await self._connection.call(ask, most * _UID_BYTES + _OTHER_BYTES_MOST)
+        except AnswerTooLong as error:
+            raise too_large from error
 
     async def _described(self, places: Sequence[_Place], problems: list[FailingFile]) -> list[SourceFile]:
         """Messages of one folder, with what their envelopes say. One that is gone meanwhile is left out."""
