@@ -15,8 +15,9 @@ import httpx
 
 from kit.network.egress import EgressGuard, UrlRefused, place_of
 from kit.network.guarded_http import guarded_transport
+from kit.network.hosts import is_loopback_name
 from kit.version import release
-from services.ingest.errors import FileNotTaken, SourceAway, SourceBusy
+from services.ingest.errors import BadSource, FileNotTaken, SourceAway, SourceBusy
 
 USER_AGENT = f"Groundwork/{release()} (sources)"
 # Not compressed: a small answer could unfold to gigabytes.
@@ -161,6 +162,14 @@ class SourceHttp:
     def _place(request: httpx.Request) -> tuple[str, str, int]:
         place = place_of(str(request.url))
         return place.scheme, place.host, place.port
+
+
+def secret_url(url: str, what: str) -> str:
+    """The URL, to which secrets are sent; `what` names it. Raises UrlRefused, and BadSource where others could read along."""
+    place = place_of(url)
+    if place.scheme != "https" and not is_loopback_name(place.host):
+        raise BadSource(f"{what} begins with https://; secrets are sent over no open line")
+    return url
 
 
 @asynccontextmanager

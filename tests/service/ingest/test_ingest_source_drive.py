@@ -135,7 +135,12 @@ async def test_drive_that_cannot_be_read_is_refused_when_it_is_made(drive: Drive
     with pytest.raises(FailedPrecondition, match="shared with the account"):
         await make(user, drive, folder="n0ne")
     with pytest.raises(FailedPrecondition, match="not on the public internet"):
-        await make(user, drive, endpoint="http://169.254.169.254")
+        await make(user, drive, endpoint="https://169.254.169.254")
+    with pytest.raises(InvalidArgument, match="endpoint begins with https"):
+        await make(user, drive, endpoint="http://drive.example.com")
+    account = drive.service_account.replace(drive.url, "http://drive.example.com")
+    with pytest.raises(InvalidArgument, match="token_uri begins with https"):
+        await user.make(kind="drive", settings={"folder": "root"}, secrets={"service_account": account})
     del drive.files["r00t"]["permissions"]
     with pytest.raises(FailedPrecondition, match="make the account one that may share it"):
         await make(user, drive)

@@ -105,7 +105,9 @@ async def test_repository_that_cannot_be_read_is_refused_when_it_is_made(github:
     with pytest.raises(FailedPrecondition, match="cannot be read"):
         await make(user, github, repository="octocat/nothing")
     with pytest.raises(FailedPrecondition, match="not on the public internet"):
-        await make(user, github, endpoint="http://169.254.169.254")
+        await make(user, github, endpoint="https://169.254.169.254")
+    with pytest.raises(InvalidArgument, match="over no open line"):
+        await make(user, github, endpoint="http://github.example.com/api/v3")
     github.token, given = "an0ther", github.token
     settings = {"repository": REPOSITORY, "endpoint": github.url}
     with pytest.raises(FailedPrecondition, match="does not know the token"):

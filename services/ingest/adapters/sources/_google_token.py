@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import jwt
 
-from services.ingest.adapters.source_http import SourceHttp
+from services.ingest.adapters.source_http import SourceHttp, secret_url
 from services.ingest.errors import BadSource, SourceAway
 
 _SCOPE = "https://www.googleapis.com/auth/drive.readonly"
@@ -32,15 +32,15 @@ class GoogleToken:
         clock: Callable[[], float] = time.time,
     ) -> None:
         """`acts_for`: whom a service account acts for, where its domain lets it. `token_url`: where its key names no other. Raises
-        BadSource."""
+        BadSource, UrlRefused."""
         self._http, self._clock = http, clock
         self._token, self._until = "", 0.0
         self._turn = asyncio.Lock()
         if key := secrets.get("service_account"):
             self._account: Mapping[str, str] = _account(key)
-            self._url, self._acts_for = self._account.get("token_uri") or token_url, acts_for
+            self._url, self._acts_for = secret_url(self._account.get("token_uri") or token_url, "token_uri"), acts_for
         elif all(secrets.get(name) for name in _PERSON):
-            self._account, self._url = {}, token_url
+            self._account, self._url = {}, secret_url(token_url, "the address of tokens")
             self._form = {"grant_type": "refresh_token", **{name: secrets[name] for name in _PERSON}}
         else:
             raise BadSource("give the secret service_account, or client_id, client_secret and refresh_token together")

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
-from services.ingest.adapters.source_http import body_of, source_http
+from services.ingest.adapters.source_http import body_of, secret_url, source_http
 from services.ingest.adapters.sources._drive_api import FOLDER, DriveApi, DriveRefused
 from services.ingest.adapters.sources._google_token import GoogleToken
 from services.ingest.errors import BadSource, FileNotTaken, SourceAway, SourceTooLarge
@@ -223,8 +223,9 @@ async def _open(opening: Opening) -> AsyncIterator[SourceReader]:
     settings, guard = opening.settings, opening.surroundings.guard
     if settings.get("access", "source") not in ("source", "collection"):
         raise BadSource("access is source or collection: who may read a file there, or who may read the collection")
+    endpoint = settings.get("endpoint", "").rstrip("/")
+    secret_url(endpoint or _API, "endpoint")
     async with source_http(guard) as token_http:
-        endpoint = settings.get("endpoint", "").rstrip("/")
         token_url = f"{endpoint}/token" if endpoint else "https://oauth2.googleapis.com/token"
         token = GoogleToken(token_http, opening.secrets, settings.get("acts_for", ""), token_url)
         async with source_http(guard, token.headers) as http:

@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 import httpx
 
-from services.ingest.adapters.source_http import Sign, SourceHttp, body_of, source_http
+from services.ingest.adapters.source_http import Sign, SourceHttp, body_of, secret_url, source_http
 from services.ingest.errors import BadSource, FileNotTaken, SourceAway, SourceTooLarge
 from services.ingest.sources.models import SourceFile, SourceListing
 from services.ingest.sources.patterns import matcher
@@ -158,6 +158,7 @@ def _signer(opening: Opening) -> Sign | None:
         return None
     if not token.isascii() or not token.isprintable():
         raise BadSource("the token has characters that no token has; copy it again")
+    secret_url(opening.settings.get("endpoint", _API), "endpoint")
 
     async def sign(_: httpx.Request) -> Mapping[str, str]:
         return {"Authorization": f"Bearer {token}"}
