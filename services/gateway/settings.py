@@ -109,6 +109,10 @@ class GatewaySettings(MessageStoreSettings, LocalUserSettings, SigningServiceSet
     """With `api_keys`: how long entries of the audit log are kept, in days. They say who did what and from which address, so keep
     them no longer than you need them."""
 
+    audit_max_bytes: int = Field(default=512 * 1024**2, ge=16 * 1024**2)
+    """With `api_keys`: most bytes of the audit log, of all tenants together; then the oldest entries are removed. The message store
+    sets so much of its disk aside. The default holds a million entries."""
+
     @field_validator("oidc_issuers_file")
     @classmethod
     def _is_of_keys(cls, value: Path | None, info: ValidationInfo) -> Path | None:

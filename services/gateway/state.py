@@ -22,7 +22,7 @@ AUDIT = Stream(
     "audit",
     holds="the audit log: who did what to what, from where; a chain for each tenant",
     written_by=("gateway",),
-    kept_for="`GROUNDWORK_AUDIT_RETENTION_DAYS`",
+    kept_for="`GROUNDWORK_AUDIT_RETENTION_DAYS`, within `GROUNDWORK_AUDIT_MAX_BYTES`",
     if_lost="it is not known any more who did what before; entries that follow show the gap to `groundwork audit verify`",
 )
 STATE = (API_KEYS, API_KEY_USES, OIDC_LOGOUTS, OIDC_SESSIONS, AUDIT)

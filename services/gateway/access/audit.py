@@ -1,6 +1,6 @@
 """The audit log: who did what to what with which key, from where, and who was refused. An entry for each change of an API key, each
-login and logout, each request that changes something, and each refusal; never a key's text. Entries about callers who show no good
-key are limited, since anybody can cause them.
+login and logout, each request that changes something, and each refusal; never a key's text. Entries about requests that change
+nothing are limited: of callers who show no good key, since anybody can cause them, and of each other caller.
 
 Each entry is a line of the process's log with the constant event name `audit`, and is stored in a chain of its tenant
 (services/gateway/access/audit_store.py). Without keys there is no audit log: all that happens is the one local user's.
@@ -29,9 +29,11 @@ _log = structlog.get_logger()
 _READ_BY_POST = frozenset({"/v1/search"})
 _REFUSED = frozenset({401, 403})
 _REFUSALS_A_MINUTE = 20
-"""Logged of one address."""
+"""Logged of one address, or of one caller with a good key or token."""
 _ALL_REFUSALS_A_MINUTE = 600
-"""Logged in all: who has many addresses must not fill the disk."""
+"""Logged in one chain: who has many addresses or keys must not fill the disk."""
+_UNANSWERED = 499
+"""The client went away before there was an answer: something may have changed."""
 _AREA = re.compile(r"/(?:v1|ws|oidc)/[a-z-]{1,20}(?=/|\Z)")
 """The part of a path that is logged of a request without a caller: the rest may be anything, a key pasted by mistake among it."""
 
@@ -43,10 +45,12 @@ class AuditLog:
         self, clock: Callable[[], float], now: Callable[[], datetime], recorder: AuditRecorder | None = None
     ) -> None:
         self._by_address = RateLimiter(_REFUSALS_A_MINUTE, clock)
-        self._all = RateLimiter(_ALL_REFUSALS_A_MINUTE, clock)
+        self._by_caller = RateLimiter(_REFUSALS_A_MINUTE, clock)
+        self._by_chain = RateLimiter(_ALL_REFUSALS_A_MINUTE, clock)
         self._now = now
         self._recorder = recorder
-        self._left_out = 0
+        self._left_out: dict[str, int] = {}
+        """By chain, since its last entry."""
 
     def request(self, scope: Scope, status: int, made: str = "") -> asyncio.Future[None] | None:
         """Notes a request that is answered with `status`, if it is one to be noted; `made` is the address of what it has made.
@@ -58,9 +62,11 @@ class AuditLog:
             return None
         if not admission.credential or not (_changes(scope) or status in _REFUSED):
             return None
-        is_refused = status in _REFUSED
+        chain, is_refused = admission.principal.tenant_id, status in _REFUSED
+        if 400 <= status < _UNANSWERED and self._is_too_many(chain, self._by_caller, _caller(admission)):
+            return None
         stored = self._note(
-            admission.principal.tenant_id,
+            chain,
             action="refused" if is_refused else "request",
             **_who(admission),
             method=method_of(scope),
@@ -107,10 +113,8 @@ class AuditLog:
 
     def _refused_caller(self, scope: Scope, status: int, reason: str) -> None:
         address = client_address(scope)
-        if self._by_address.take(address) or self._all.take(""):
-            self._left_out += 1
+        if self._is_too_many(UNKNOWN_CALLERS, self._by_address, address):
             return
-        left_out, self._left_out = self._left_out, 0
         area = _AREA.match(scope["path"])
         self._note(
             UNKNOWN_CALLERS,
@@ -120,11 +124,19 @@ class AuditLog:
             status=status,
             reason=reason,
             address=address,
-            left_out_before=left_out,
         )
+
+    def _is_too_many(self, chain: str, by_name: RateLimiter, name: str) -> bool:
+        """Whether an entry is left out; the next one of its chain says so."""
+        if not (by_name.take(name) or self._by_chain.take(chain)):
+            return False
+        self._left_out[chain] = self._left_out.get(chain, 0) + 1
+        return True
 
     def _note(self, chain: str, **fields: Any) -> asyncio.Future[None] | None:
         """Logs an entry, and has it stored in the chain of a tenant."""
+        if left_out := self._left_out.pop(chain, 0):
+            fields["left_out_before"] = left_out
         _log.info("audit", **fields)
         return self._store(chain, fields)
 
@@ -138,6 +150,11 @@ class AuditLog:
 def _who(admission: Admission) -> dict[str, str]:
     who, key_id = admission.principal, admission.key.key_id if admission.key else ""
     return {"key_id": key_id, "issuer": admission.issuer, "tenant_id": who.tenant_id, "subject": who.subject}
+
+
+def _caller(admission: Admission) -> str:
+    """A name for whom came in: many may have tokens of one issuer."""
+    return f"{admission.credential} {admission.principal.tenant_id} {admission.principal.subject}"
 
 
 def _about(scope: Scope, status: int, made: str) -> dict[str, str] | None:

@@ -26,7 +26,7 @@ UNKNOWN_CALLERS = "_unknown"
 
 
 @dataclass(frozen=True)
-class _Head:
+class Head:
     """Where a chain ends."""
 
     position: int
@@ -37,15 +37,19 @@ class _Head:
 class AuditStore:
     """All chains over one NATS connection. Its methods raise Unavailable, and APIError where the server refuses."""
 
-    def __init__(self, nats: Nats, retention_days: float) -> None:
+    def __init__(self, nats: Nats, *, retention_days: float, max_bytes: int, heads: dict[str, Head]) -> None:
         self._nats = nats
         self._retention_days = retention_days
-        self._heads: dict[str, _Head] = {}
+        self._max_bytes = max_bytes
+        self._heads = heads
 
     @classmethod
-    async def open(cls, nats: Nats, *, retention_days: float) -> "AuditStore":
-        """Makes the stream, or has it keep entries for as long as the setting says now."""
-        store = cls(nats, retention_days)
+    async def open(
+        cls, nats: Nats, *, retention_days: float, max_bytes: int, heads: dict[str, Head] | None = None
+    ) -> "AuditStore":
+        """Makes the stream, or has it keep as much, and for as long, as the settings say now. `heads` is what is known of chains
+        from an earlier connection; it is kept up to date."""
+        store = cls(nats, retention_days=retention_days, max_bytes=max_bytes, heads={} if heads is None else heads)
         await store._make()
         return store
 
@@ -72,7 +76,7 @@ class AuditStore:
                     self._heads[tenant_id] = head
                     return stored
             else:
-                self._heads[tenant_id] = _Head(position, link)
+                self._heads[tenant_id] = Head(position, link)
                 return link
 
     async def lines(self, tenant_id: str, *, after: int = 0, since: datetime | None = None) -> AsyncGenerator[str]:
@@ -98,6 +102,8 @@ class AuditStore:
                 subjects=[AUDIT.subjects],
                 storage=api.StorageType.FILE,
                 max_age=self._retention_days * DAY_S,
+                max_bytes=self._max_bytes,
+                discard=api.DiscardPolicy.OLD,
                 allow_direct=True,
                 deny_delete=True,
                 deny_purge=True,
@@ -105,7 +111,7 @@ class AuditStore:
             )
         )
 
-    async def _stored_head(self, subject: str) -> _Head:
+    async def _stored_head(self, subject: str) -> Head:
         """Where the stored chain ends: at its last message, or at the last one that can be read."""
         last = await last_position(self._nats, AUDIT.stream, subject)
         link = ChainLink()
@@ -115,9 +121,9 @@ class AuditStore:
                     link = _last_link(message) or link
             if link.number:
                 break
-        return _Head(last, link)
+        return Head(last, link)
 
-    async def _newer(self, subject: str, head: _Head, batch_id: str) -> tuple[_Head, ChainLink | None]:
+    async def _newer(self, subject: str, head: Head, batch_id: str) -> tuple[Head, ChainLink | None]:
         """Where the chain ends now that another has written behind `head`; and the last link of the batch if it was stored by an
         earlier try whose answer was lost."""
         found, stored = head, None
@@ -126,20 +132,21 @@ class AuditStore:
                 link = _last_link(message)
                 if message.headers.get(api.Header.MSG_ID.value) == batch_id:
                     stored = link
-                found = _Head(message.position, link or found.link)
+                found = Head(message.position, link or found.link)
         if found == head:
             found = await self._after_loss(subject, head)
         return found, stored
 
-    async def _after_loss(self, subject: str, head: _Head) -> _Head:
+    async def _after_loss(self, subject: str, head: Head) -> Head:
         """Where to go on when the last known message is gone: behind the last known entry, so that a gap shows what is missing,
-        unless another gateway has gone on already."""
+        unless another gateway has gone on already. It is as it should be where the stream has removed it with all before it."""
         stored = await self._stored_head(subject)
         if stored.link.number > head.link.number:
             return stored
-        _log.warning(
-            "audit_entries_gone", subject=subject, from_number=stored.link.number + 1, to_number=head.link.number
-        )
+        if (await self._nats.state(AUDIT.stream))["first_seq"] <= head.position:
+            _log.warning(
+                "audit_entries_gone", subject=subject, from_number=stored.link.number + 1, to_number=head.link.number
+            )
         return replace(head, position=stored.position)
 
     async def _start(self, subject: str, after: int, since: datetime | None) -> int:

@@ -220,13 +220,13 @@ class Entrance:
             return
         try:
             admission = await self._door.admit(Headers(scope=scope), client_address(scope))
+            scope.setdefault("state", {})[_ADMISSION] = admission  # known also of a request that a limit refuses
             standings = await self._count(scope["path"], admission.principal)
         except GroundworkError as error:
             note_refusal(scope, error)
             REFUSED_CALLERS.labels(error.reason).inc()
             await refuse(error, scope, receive, _challenged(scope, send, self._public_url))
             return
-        scope.setdefault("state", {})[_ADMISSION] = admission
         with use_principal(admission.principal), _log_context(admission):
             await self._app(scope, receive, _telling(standings, send) if standings else send)
 

@@ -66,7 +66,7 @@ class Keys:
         self._uses = LastUses(now)
         self._settings = settings
         self._store: ApiKeyStore | None = None
-        self.audit = AuditRecorder(settings.audit_retention_days)
+        self.audit = AuditRecorder(retention_days=settings.audit_retention_days, max_bytes=settings.audit_max_bytes)
         path = settings.oidc_issuers_file
         self.issuers = IssuerDoor(Issuers(path), now=lambda: now().timestamp(), clock=clock) if path else None
         """Who comes in by an OIDC issuer; None where none is listed."""

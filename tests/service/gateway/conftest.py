@@ -101,7 +101,8 @@ Settings = Callable[..., GatewaySettings]
 def settings(world: World) -> Settings:
     def make(**changes: Any) -> GatewaySettings:
         addresses = {f"{name}_address": f"127.0.0.1:{world.port}" for name in SERVICES}
-        return GatewaySettings(**{"port": 0, **addresses, **changes})
+        # The server that tests share sets so much of its disk aside for each of them.
+        return GatewaySettings(**{"port": 0, "audit_max_bytes": 16 * 1024**2, **addresses, **changes})
 
     return make
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, MutableMapping
 from typing import Any
 
 import httpx
@@ -13,13 +13,14 @@ from kit.access.principal import ADMIN, QUERY
 from kit.jetstream import Nats
 from kit.stores.audit_chain import ChainCheck, ChainLink
 from kit.testing.nats import NatsServer
-from services.gateway.access.audit_store import AuditStore, _Head
+from services.gateway.access.audit_store import AuditStore, Head
 from services.gateway.settings import GatewaySettings
 from services.gateway.state import AUDIT
 from tests.service.gateway.conftest import Settings, in_process
 from tests.service.gateway.key_desk import KeyDesk, bearer, id_of
 
 Json = dict[str, Any]
+MAX_BYTES = 16 * 1024**2
 
 
 @pytest.fixture
@@ -40,7 +41,7 @@ async def client(guarded: GatewaySettings) -> AsyncIterator[httpx.AsyncClient]:
 
 @pytest.fixture
 async def store(jetstream: Nats) -> AuditStore:
-    return await AuditStore.open(jetstream, retention_days=365)
+    return await AuditStore.open(jetstream, retention_days=365, max_bytes=MAX_BYTES)
 
 
 async def read(client: httpx.AsyncClient, key: str, **params: Any) -> list[Json]:
@@ -169,7 +170,7 @@ async def test_stored_entries_cannot_be_removed_one_by_one(store: AuditStore, je
 async def test_chain_goes_on_behind_what_was_removed_so_that_the_gap_shows(store: AuditStore, jetstream: Nats) -> None:
     link = await store.append("acme", [{"action": "one"}, {"action": "two"}], "b1")
     await jetstream.js.delete_stream(AUDIT.stream)
-    await AuditStore.open(jetstream, retention_days=365)
+    await AuditStore.open(jetstream, retention_days=365, max_bytes=MAX_BYTES)
     await store.append("acme", [{"action": "three"}], "b2")
     (line,) = await lines_of(store)
     assert ChainCheck(link).take(line)["number"] == 3
@@ -178,10 +179,10 @@ async def test_chain_goes_on_behind_what_was_removed_so_that_the_gap_shows(store
 async def test_entry_that_cannot_be_read_is_left_out_and_the_gap_shows(store: AuditStore, jetstream: Nats) -> None:
     await store.append("acme", [{"action": "one"}], "b1")
     await jetstream.js.publish("audit.acme.log", b"\xff damaged")
-    fresh = await AuditStore.open(jetstream, retention_days=365)
+    fresh = await AuditStore.open(jetstream, retention_days=365, max_bytes=MAX_BYTES)
     await fresh.append("acme", [{"action": "two"}], "b2")
     assert [json.loads(line)["number"] for line in await lines_of(store)] == [1, 2]
-    assert fresh._heads["acme"] == _Head(3, ChainLink(2, json.loads((await lines_of(store))[1])["hash"]))
+    assert fresh._heads["acme"] == Head(3, ChainLink(2, json.loads((await lines_of(store))[1])["hash"]))
 
 
 async def test_entries_wait_for_a_message_store_that_is_silent(
@@ -203,5 +204,20 @@ async def test_entries_wait_for_a_message_store_that_is_silent(
 
 async def test_retention_is_as_the_setting_says_also_later(store: AuditStore, jetstream: Nats) -> None:
     for days in (30, 400):
-        await AuditStore.open(jetstream, retention_days=days)
+        await AuditStore.open(jetstream, retention_days=days, max_bytes=MAX_BYTES)
         assert (await jetstream.js.stream_info(AUDIT.stream)).config.max_age == days * 86_400
+
+
+async def test_full_log_loses_its_oldest_entries_and_its_chain_stays_right(
+    jetstream: Nats, logs: list[MutableMapping[str, Any]]
+) -> None:
+    store = await AuditStore.open(jetstream, retention_days=365, max_bytes=20_000)
+    await store.append("quiet", [{"action": "one"}], "q1")
+    for batch in range(40):
+        await store.append("acme", [{"action": "x" * 1000}], f"b{batch}")
+    kept = await lines_of(store)
+    check = ChainCheck()
+    assert check.take(kept[0])["number"] > 1
+    assert [check.take(line) for line in kept[1:]][-1]["number"] == 40
+    assert (await store.append("quiet", [{"action": "two"}], "q2")).number == 2
+    assert "audit_entries_gone" not in {line["event"] for line in logs}
