@@ -9,7 +9,7 @@ from typing import Any
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
+_NOT_XML = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _CODE_FONT = "Courier New"
 _DEEPEST_LIST = 3
 """Levels of lists that Word's styles have; deeper ones look like the third."""
@@ -190,5 +190,5 @@ def _add_run(paragraph: Any, text: str, is_rtl: bool, *, is_bold: bool = False, 
 
 
 def _plain(text: str) -> str:
-    """Without characters that XML does not know."""
-    return _CONTROL.sub("", text)
+    """Without characters that XML 1.0 forbids."""
+    return _NOT_XML.sub("", text)

@@ -155,6 +155,13 @@ def test_word_document_keeps_what_markdown_means() -> None:
     assert [[cell.text for cell in row.cells] for row in document.tables[0].rows] == [["x", "y"], ["1", "2"]]
 
 
+def test_word_document_leaves_out_what_xml_forbids() -> None:
+    written = WordDocument()
+    written.add_paragraph("a\x00\x1f\ud800\udfff\ufffe\uffffb \x7f\ufffd\U0001f600\U0010ffff")
+    (paragraph,) = Document(io.BytesIO(written.to_bytes())).paragraphs
+    assert paragraph.text == "ab \x7f\ufffd\U0001f600\U0010ffff"
+
+
 def test_hebrew_runs_from_right_to_left_paragraph_by_paragraph() -> None:
     written = WordDocument()
     written.add_heading("שלום", 1)
