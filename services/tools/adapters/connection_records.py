@@ -25,6 +25,7 @@ from services.tools.state import CONNECTIONS
 
 _log = structlog.get_logger()
 _TENANT = "tenant"
+_REMOVED = b"null"
 _RESEAL_EVERY_S = 5.0
 """A changed key is seen within a second; the one before is known to no process that starts later."""
 
@@ -62,8 +63,9 @@ class KeyValueConnections:
 
     async def remove(self, tenant_id: str, subject: str, service: str) -> None:
         key = _key(tenant_id, subject, service)
-        if key in self._sealed:
-            await self.settings.put(key, b"null")
+        stored = await self._bucket.get(key)  # this process may not have heard of it, or cannot read it
+        if stored is not None and stored.value != _REMOVED:
+            await self.settings.put(key, _REMOVED)
 
     async def keep_sealed(self) -> None:
         """Seals anew what a changed key has sealed before. Runs until cancelled."""

@@ -142,6 +142,23 @@ async def test_restarted_process_and_a_second_one_know_it_and_a_moved_record_ope
         assert "connect the service again" in again.desk.connections.problem(moved)
 
 
+async def test_removal_reaches_a_record_that_the_process_has_not_heard_of_or_cannot_read(
+    process: Start, jetstream: Nats
+) -> None:
+    bucket = await KeyValue.open(jetstream, CONNECTIONS.name)
+    async with process() as acme:
+        await acme.desk.connect(ANN, "github", SECRET, shared=False)
+        (entry,) = [entry async for entry in bucket.entries(">")]
+        acme.records._sealed.clear()  # as one whose watch stands still
+        acme.records._known.clear()
+        await acme.desk.forget(ANN, "github", shared=False)
+        assert [each.value async for each in bucket.entries(">")] == [b"null"]
+        unreadable = await bucket.put(entry.key, b"{}")
+        await acme.records.settings.wait_for(lambda: acme.records.settings._applied_revision >= unreadable)
+        await acme.desk.forget(ANN, "github", shared=False)
+        assert [each.value async for each in bucket.entries(">")] == [b"null"]
+
+
 async def test_changed_key_seals_anew_while_a_process_has_seen_both(process: Start, key: Path) -> None:
     async with process() as acme:
         await acme.desk.connect(ANN, "github", SECRET, shared=False)
