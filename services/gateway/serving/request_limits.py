@@ -18,7 +18,7 @@ from nats.js.errors import APIError
 
 from kit import deadline
 from kit.access.principal import Principal
-from kit.errors import GroundworkError, Unavailable
+from kit.errors import GroundworkError
 from kit.jetstream import Nats
 from kit.limits.counters import Counter, Counters
 from kit.limits.errors import limit_reached
@@ -33,7 +33,9 @@ _REMEMBERED = 20_000
 """Limits in use at a time, about 700 bytes each. What was taken under the least recently used is lost, and counted again when it
 is needed."""
 _ANSWERS_WITHIN_S = 0.5
-"""Longest wait for the shared count. Then the gateway counts for itself."""
+"""Longest that a request waits for the shared count, under all its limits. Then the gateway counts for itself."""
+_SLOW_S = 0.1
+"""It does so too after an answer that took longer: each request would wait as long."""
 _RETRY_S = 1.0
 _ALONE_FOR_S = 1.0
 """How long it does, before it asks again."""
@@ -50,6 +52,8 @@ class _Taken:
     """Taken by all gateways, when this one asked last."""
     own: int = 0
     """Taken by this gateway, also while the shared count was silent."""
+    waiting: int = 0
+    """Requests that wait for more: who asks takes one for each of them."""
     asking: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def needs_more(self, limit: int) -> bool:
@@ -106,15 +110,16 @@ class RequestLimits:
         now = self._now()
         used: list[_Taken] = []
         standings = []
-        for each in limits:
-            taken = self._of(each, now)
-            if not await self._take(self._counters, each, taken):
-                for other in used:
-                    other.left += 1
-                raise limit_reached(each, now)
-            used.append(taken)
-            left = max(0, math.floor(each.limit.amount) - max(taken.total, taken.own)) + taken.left
-            standings.append(Standing(each, left, (each.limit.per.end(now) - now).total_seconds()))
+        with deadline.limited_to(_ANSWERS_WITHIN_S):
+            for each in limits:
+                taken = self._of(each, now)
+                if not await self._take(self._counters, each, taken):
+                    for other in used:
+                        other.left += 1
+                    raise limit_reached(each, now)
+                used.append(taken)
+                left = max(0, math.floor(each.limit.amount) - max(taken.total, taken.own)) + taken.left
+                standings.append(Standing(each, left, (each.limit.per.end(now) - now).total_seconds()))
         return standings
 
     def _of(self, applied: Applied, now: datetime) -> _Taken:
@@ -130,10 +135,21 @@ class RequestLimits:
     async def _take(self, counters: Counters, applied: Applied, taken: _Taken) -> bool:
         """Whether there was one left."""
         limit = math.floor(applied.limit.amount)
-        if taken.needs_more(limit):
-            async with taken.asking:  # who waits here uses what the one before has taken
-                if taken.needs_more(limit):
-                    taken.left = await self._more(counters, applied, taken, limit)
+        if taken.needs_more(limit) and not self._is_alone():
+            taken.waiting += 1
+            try:
+                async with asyncio.timeout(deadline.remaining_s()), taken.asking:
+                    # Who waited here uses what the one before has taken.
+                    if taken.needs_more(limit) and not self._is_alone():
+                        taken.left += await self._more(counters, applied, taken, limit)
+            except TimeoutError:
+                self._count_alone("no answer in time")
+            finally:
+                taken.waiting -= 1
+        if taken.needs_more(limit) and taken.own < limit and self._is_alone():
+            taken.own += 1
+            taken.total += 1
+            return True
         if not taken.left:
             return False
         taken.left -= 1
@@ -141,22 +157,28 @@ class RequestLimits:
 
     async def _more(self, counters: Counters, applied: Applied, taken: _Taken, limit: int) -> int:
         """Takes some out of the shared count; how many of these are within the limit."""
-        if self._clock() >= self._alone_until:
-            batch = max(1, math.floor(limit * _BATCH))
-            counter = Counter(applied.whose, What.REQUESTS, taken.window)
-            try:
-                with deadline.within(_ANSWERS_WITHIN_S):
-                    taken.total = await counters.add(counter, batch)
-            except Unavailable as error:
-                _log.warning("requests_counted_alone", error=error.message)
-                self._alone_until = self._clock() + _ALONE_FOR_S
-            else:
-                more = max(0, batch - max(0, taken.total - limit))
-                taken.own += more
-                return more
-        more = int(taken.own < limit)
+        batch = max(1, math.floor(limit * _BATCH), taken.waiting)
+        counter = Counter(applied.whose, What.REQUESTS, taken.window)
+        began = self._clock()
+        try:
+            taken.total = await counters.add(counter, batch)
+        except Exception as error:  # whatever it is, requests go on
+            self._count_alone(str(error) or type(error).__name__)
+            return 0
+        if self._clock() - began > _SLOW_S:
+            self._count_alone("a slow answer")
+        more = max(0, batch - max(0, taken.total - limit))
         taken.own += more
         return more
+
+    def _is_alone(self) -> bool:
+        return self._clock() < self._alone_until
+
+    def _count_alone(self, why: str) -> None:
+        """From now on, for a while."""
+        if not self._is_alone():
+            _log.warning("requests_counted_alone", error=why)
+        self._alone_until = self._clock() + _ALONE_FOR_S
 
 
 def standing_headers(standings: Sequence[Standing]) -> dict[str, str]:

@@ -1,13 +1,15 @@
 """Limits of requests: what a gateway takes out of the count that all gateways share."""
 
+import asyncio
 import random
 from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
+from nats.js.errors import APIError
 
 from kit.access.principal import Principal
-from kit.errors import Unavailable
+from kit.errors import FailedPrecondition, Unavailable
 from kit.limits.counters import Counter
 from kit.limits.errors import LimitReached
 from kit.limits.rules import EACH, Limit, Per, Rules, Scope, What, Whose
@@ -25,6 +27,21 @@ class SilentCounters(MemoryCounters):
     async def add(self, counter: Counter, amount: int, once: str = "") -> int:
         self.asked += 1
         raise Unavailable("the message store does not answer")
+
+
+class HeldCounters(MemoryCounters):
+    """Answers when it is told to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.amounts: list[int] = []
+        self.asked, self.may_answer = asyncio.Event(), asyncio.Event()
+
+    async def add(self, counter: Counter, amount: int, once: str = "") -> int:
+        self.amounts.append(amount)
+        self.asked.set()
+        await self.may_answer.wait()
+        return await super().add(counter, amount, once)
 
 
 class Gateways:
@@ -140,3 +157,56 @@ async def test_forgotten_callers_are_counted_all_the_same(monkeypatch: pytest.Mo
         assert [await let_in(lambda: gateway, 1, each) for each in people] == [1] * 50
     assert [await let_in(lambda: gateway, 1, each) for each in people] == [0] * 50
     assert len(gateway._taken) == 10
+
+
+@pytest.mark.parametrize(
+    "error",
+    [Unavailable("away"), FailedPrecondition("no cluster"), APIError(code=400, err_code=10013), ValueError("?")],
+)
+async def test_no_failure_of_the_shared_count_refuses_a_request(
+    error: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail(*_: object) -> int:
+        raise error
+
+    world = Gateways()
+    world.limit(EACH_USER, 5, Per.MINUTE)
+    monkeypatch.setattr(world.counters, "add", fail)
+    gateway = world.begin()
+    assert await let_in(lambda: gateway, 20) == 5
+
+
+async def test_requests_that_wait_are_taken_for_all_at_once() -> None:
+    world = Gateways()
+    world.limit(EACH_USER, 100, Per.MINUTE)
+    world.counters = counters = HeldCounters()
+    gateway = world.begin()
+    several = [asyncio.create_task(gateway.take(ANN)) for _ in range(40)]
+    await counters.asked.wait()
+    counters.may_answer.set()
+    await asyncio.gather(*several)
+    assert counters.amounts == [1, 39]
+
+
+async def test_slow_answer_lets_those_who_wait_go_on_alone() -> None:
+    world = Gateways()
+    world.limit(EACH_USER, 20, Per.MINUTE)
+    world.counters = counters = HeldCounters()
+    gateway = world.begin()
+    several = [asyncio.create_task(let_in(lambda: gateway, 1)) for _ in range(40)]
+    await counters.asked.wait()
+    world.seconds = 0.3
+    counters.may_answer.set()
+    assert sum(await asyncio.gather(*several)) == 20
+    assert counters.amounts == [1]
+
+
+async def test_no_request_waits_longer_than_the_time_for_all_its_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(request_limits, "_ANSWERS_WITHIN_S", 0.01)
+    world = Gateways()
+    world.limit(EACH_USER, 40, Per.MINUTE)
+    world.limit(EACH_KEY, 40, Per.SECOND)
+    world.counters = counters = HeldCounters()
+    gateway = world.begin()
+    assert sum(await asyncio.gather(*(let_in(lambda: gateway, 1) for _ in range(50)))) == 40
+    assert counters.amounts == [1]
