@@ -61,10 +61,19 @@ LIMIT_RULES = Bucket(
 LIMIT_RATES = Stream(
     "LIMIT_RATES",
     "rates",
-    holds="how much of each limit of a second or a minute is used, in memory",
+    holds="how much of each limit of a minute is used, in memory",
     written_by=("orchestrator", "gateway"),
     kept_for_s=180.0,
-    if_lost="counting begins anew in this second and minute",
+    if_lost="counting begins anew in this minute",
+    not_ours="the server adds them up",
+)
+LIMIT_SECONDS = Stream(
+    "LIMIT_SECONDS",
+    "seconds",
+    holds="how much of each limit of a second is used, in memory",
+    written_by=("orchestrator", "gateway"),
+    kept_for_s=10.0,  # a window for each caller and second would soon fill the memory
+    if_lost="counting begins anew in this second",
     not_ours="the server adds them up",
 )
 LIMIT_COUNTS = Stream(

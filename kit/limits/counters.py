@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Protocol
 
-from kit.limits.rules import What, Whose
+from kit.limits.rules import Per, What, Whose
 
 UNITS = {What.DOLLARS: 1_000_000}
 """Counters count whole numbers: of dollars, millionths. One for all else."""
@@ -16,6 +16,11 @@ class Counter:
     whose: Whose
     what: What
     window: str
+
+    @property
+    def is_rate(self) -> bool:
+        """Whether the window is a second or a minute: what is in it is soon of no use."""
+        return self.window.startswith((Per.SECOND.value, Per.MINUTE.value))
 
 
 class Counters(Protocol):

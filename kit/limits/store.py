@@ -1,27 +1,28 @@
-"""Limits in the message store: the rules in the bucket LIMIT_RULES, and the counters in LIMIT_COUNTS and, of seconds and
-minutes, in LIMIT_RATES. These are streams whose server adds up what is sent to a subject (NATS, ADR-49): all processes count as
-one."""
+"""Limits in the message store: the rules in the bucket LIMIT_RULES, and the counters in LIMIT_COUNTS or, of minutes and seconds,
+in LIMIT_RATES and LIMIT_SECONDS. These are streams whose server adds up what is sent to a subject (NATS, ADR-49): all processes
+count as one."""
 
 import base64
 import json
 import secrets
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from nats.js import api
-from nats.js.errors import NoStreamResponseError, NotFoundError
+from nats.js.errors import APIError, NoStreamResponseError, NotFoundError
 
+from kit.errors import FailedPrecondition, Unavailable
 from kit.jetstream import Entry, Nats
 from kit.jetstream.opening import patient
 from kit.limits.counters import Counter
 from kit.limits.rules import EACH, Limit, Per, Rules, Scope, What, Whose
-from kit.shared_state import LIMIT_COUNTS, LIMIT_RATES, LIMIT_RULES
+from kit.records import set_aside
+from kit.shared_state import LIMIT_COUNTS, LIMIT_RATES, LIMIT_RULES, LIMIT_SECONDS
 from kit.state import Stream
 from kit.stores.followed_settings import FollowedSettings
 
 _INCREMENT = "Nats-Incr"
-_SHORT = (Per.SECOND.value, Per.MINUTE.value)
-"""Begin the names of windows whose counts are soon of no use."""
+_IN_MEMORY = (LIMIT_RATES, LIMIT_SECONDS)
 _ALL_TENANTS = "_all"
 """Instead of a tenant's name: none begins with an underscore."""
 
@@ -36,7 +37,7 @@ class JetStreamCounters:
     @patient
     async def open(cls, nats: Nats) -> "JetStreamCounters":
         """Raises Unavailable."""
-        for stream in (LIMIT_COUNTS, LIMIT_RATES):
+        for stream in (LIMIT_COUNTS, *_IN_MEMORY):
             await nats.ensure_stream(_config(stream))
         return cls(nats)
 
@@ -56,12 +57,15 @@ class JetStreamCounters:
                 await self._nats.ensure_stream(_config(stream))
                 return await send(timeout_s)
 
-        total = await self._nats.persist(f"stream {stream.stream}", send_to_stream)
+        with _refusals_explained(stream):
+            total = await self._nats.persist(f"stream {stream.stream}", send_to_stream)
         return await self.value(counter) if total is None else int(total)  # None: it was added before
 
     async def value(self, counter: Counter) -> int:
+        stream = _stream(counter)
         try:
-            message = await self._nats.last_message(_stream(counter).stream, _subject(counter))
+            with _refusals_explained(stream):
+                message = await self._nats.last_message(stream.stream, _subject(counter))
         except NotFoundError:
             return 0
         return int(json.loads(message.data or b"{}")["val"])
@@ -87,7 +91,7 @@ class LimitRules:
         await self.settings.put(_place(whose), _encoded(limits))
 
     async def _apply(self, entry: Entry) -> None:
-        self.rules.set(_whose(entry.key), _decoded(entry.value or b"[]"))
+        self.rules.set(_whose(entry.key), _decoded(entry.key, entry.value or b"[]"))
 
 
 def _config(stream: Stream) -> api.StreamConfig:
@@ -95,7 +99,7 @@ def _config(stream: Stream) -> api.StreamConfig:
         name=stream.stream,
         subjects=[stream.subjects],
         # A request does not wait for a disk.
-        storage=api.StorageType.MEMORY if stream is LIMIT_RATES else api.StorageType.FILE,
+        storage=api.StorageType.MEMORY if stream in _IN_MEMORY else api.StorageType.FILE,
         max_age=stream.kept_for_s,
         max_msgs_per_subject=1,
         allow_direct=True,
@@ -104,7 +108,21 @@ def _config(stream: Stream) -> api.StreamConfig:
 
 
 def _stream(counter: Counter) -> Stream:
-    return LIMIT_RATES if counter.window.startswith(_SHORT) else LIMIT_COUNTS
+    if not counter.is_rate:
+        return LIMIT_COUNTS
+    return LIMIT_SECONDS if counter.window.startswith(Per.SECOND.value) else LIMIT_RATES
+
+
+@contextmanager
+def _refusals_explained(stream: Stream) -> Iterator[None]:
+    """Raises Unavailable where the server refuses to count, or has no place for the stream: counting can be done without."""
+    try:
+        yield
+    except NotFoundError:
+        raise
+    except (APIError, FailedPrecondition) as error:
+        said = getattr(error, "description", None) or str(error) or type(error).__name__
+        raise Unavailable(f"stream {stream.stream}: the message store does not count ({said})") from error
 
 
 def _subject(counter: Counter) -> str:
@@ -142,7 +160,14 @@ def _encoded(limits: Sequence[Limit]) -> bytes:
     return json.dumps([{"what": e.what.value, "amount": e.amount, "per": e.per.value} for e in limits]).encode()
 
 
-def _decoded(value: bytes) -> Sequence[Limit]:
-    """Raises one of UNREADABLE."""
-    data: list[dict[str, Any]] = json.loads(value)
-    return [Limit(What(each["what"]), float(each["amount"]), Per(each["per"])) for each in data]
+def _decoded(key: str, value: bytes) -> Sequence[Limit]:
+    """Without limits of a newer version, whose words this one does not know. Raises one of UNREADABLE."""
+    limits = []
+    for each in json.loads(value):
+        try:
+            what, per = What(each["what"]), Per(each["per"])
+        except ValueError as error:
+            set_aside(LIMIT_RULES.name, key, error)
+            continue
+        limits.append(Limit(what, float(each["amount"]), per))
+    return limits

@@ -4,16 +4,24 @@ runs at once do not use more together than is left. What it did not use is given
 import asyncio
 import math
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+import structlog
+
+from kit import deadline
 from kit.access.principal import Principal
+from kit.errors import Unavailable
 from kit.limits.counters import UNITS, Counter, Counters
 from kit.limits.errors import limit_reached
 from kit.limits.rules import Applied, Limit, Rules, Scope, What, Whose
 from services.orchestrator.log.events import Budgets, RunMode, RunStatus, Usage
 from services.orchestrator.models import Reserved, RunRecord
 
+_log = structlog.get_logger()
+_RATES_ANSWER_WITHIN_S = 0.5
+"""Longest wait for the counter of a second or a minute."""
 _USUAL = {What.TOKENS: 8_000, What.DOLLARS: 50_000, What.TOOL_CALLS: 6}
 """What most runs need at most. Of seconds, what any run may take."""
 _USUAL_OF_RESEARCH = {What.TOKENS: 64_000, What.DOLLARS: 500_000, What.TOOL_CALLS: 50}
@@ -91,7 +99,18 @@ class Reservations:
             for each, value in zip(found, values, strict=True)
         ]
 
-    async def _take(self, applied: Applied, amount: int, now: datetime) -> Reserved:
+    async def _take(self, applied: Applied, amount: int, now: datetime) -> Reserved | None:
+        """None where the counter of a second or a minute does not answer: no run waits for it. Raises LimitReached, Unavailable."""
+        if not _counter(applied, now).is_rate:
+            return await self._taken(applied, amount, now)
+        try:
+            with deadline.within(_RATES_ANSWER_WITHIN_S):
+                return await self._taken(applied, amount, now)
+        except Unavailable as error:
+            _log.warning("rate_not_counted", error=error.message)
+            return None
+
+    async def _taken(self, applied: Applied, amount: int, now: datetime) -> Reserved:
         """Counts at each try: a refused request that comes again with its key has the same run id. Raises LimitReached."""
         counter, what = _counter(applied, now), applied.limit.what
         limit = _units(applied.limit)
@@ -106,7 +125,14 @@ class Reservations:
         raise limit_reached(applied, now)
 
     async def _add(self, record: RunRecord, amounts: Sequence[tuple[Reserved, int]], once: str = "") -> None:
-        await asyncio.gather(*(self._counters.add(_counter_of(record, each), amount, once) for each, amount in amounts))
+        await asyncio.gather(*(self._change(_counter_of(record, each), amount, once) for each, amount in amounts))
+
+    async def _change(self, counter: Counter, amount: int, once: str) -> None:
+        if not counter.is_rate:
+            await self._counters.add(counter, amount, once)
+            return
+        with suppress(Unavailable), deadline.within(_RATES_ANSWER_WITHIN_S):
+            await self._counters.add(counter, amount, once)
 
 
 def _wanted(limit: Limit, record: RunRecord, most: Budgets) -> int:

@@ -2,13 +2,15 @@
 
 import httpx
 import pytest
+from nats.js import api
 from pydantic import SecretStr
 
+from kit.errors import Unavailable
 from kit.jetstream import KeyValue, Nats
 from kit.limits.counters import Counter
-from kit.limits.rules import EACH, Per, Scope, What, Whose
-from kit.limits.store import JetStreamCounters
-from kit.shared_state import LIMIT_RATES, LIMIT_RULES
+from kit.limits.rules import EACH, Limit, Per, Scope, What, Whose
+from kit.limits.store import JetStreamCounters, LimitRules
+from kit.shared_state import LIMIT_RATES, LIMIT_RULES, LIMIT_SECONDS
 from tests.service.gateway.conftest import Settings, in_process
 
 TEXT = "a-bootstrap-key-of-these-tests"
@@ -68,6 +70,35 @@ async def test_counting_goes_on_when_the_store_has_lost_what_was_in_its_memory(j
     counter = Counter(EACH_USER, What.REQUESTS, f"{per.value}-2026-01-31T13:20:05")
     assert [await counters.add(counter, 2), await counters.add(counter, 3)] == [2, 5]
     assert await counters.value(counter) == 5
-    await jetstream.js.delete_stream(LIMIT_RATES.stream)
+    await jetstream.js.delete_stream((LIMIT_SECONDS if per is Per.SECOND else LIMIT_RATES).stream)
     assert await counters.value(counter) == 0
     assert await counters.add(counter, 4) == 4
+
+
+async def test_counts_of_seconds_are_kept_for_seconds(jetstream: Nats) -> None:
+    await JetStreamCounters.open(jetstream)
+    config = (await jetstream.js.stream_info(LIMIT_SECONDS.stream)).config
+    assert (config.max_age, config.storage) == (LIMIT_SECONDS.kept_for_s, api.StorageType.MEMORY)
+    assert (config.max_age or 0) <= 10
+
+
+async def test_store_that_refuses_to_count_is_told_as_one_that_is_not_there(jetstream: Nats) -> None:
+    counters = await JetStreamCounters.open(jetstream)
+    await jetstream.js.delete_stream(LIMIT_SECONDS.stream)
+    await jetstream.js.add_stream(name=LIMIT_SECONDS.stream, subjects=[LIMIT_SECONDS.subjects])
+    try:
+        with pytest.raises(Unavailable, match="LIMIT_SECONDS: the message store does not count"):
+            await counters.add(Counter(EACH_USER, What.REQUESTS, "second-2026-01-31T13:20:05"), 1)
+    finally:
+        await jetstream.js.delete_stream(LIMIT_SECONDS.stream)
+
+
+async def test_rule_of_a_newer_version_holds_as_far_as_its_words_are_known(jetstream: Nats) -> None:
+    bucket = await KeyValue.open(jetstream, LIMIT_RULES.name)
+    await bucket.put(
+        "subject.acme.=",
+        b'[{"what": "cups", "amount": 1, "per": "day"}, {"what": "runs", "amount": 2, "per": "decade"},'
+        b' {"what": "runs", "amount": 3, "per": "day"}]',
+    )
+    rules = (await LimitRules.open(jetstream)).rules
+    assert rules.listed()[EACH_USER] == (Limit(What.RUNS, 3, Per.DAY),)

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 import pytest
 
 from kit.access.principal import Principal
+from kit.errors import Unavailable
 from kit.limits.counters import Counter
 from kit.limits.errors import LimitReached
 from kit.limits.rules import EACH, Limit, Per, Rules, Scope, What, Whose
@@ -158,6 +159,23 @@ async def test_calls_of_tools_and_seconds_bound_a_run_and_what_is_left_is_given_
     assert await desk.used() == [60, 2]  # one search and one answer: no tools
     with pytest.raises(LimitReached, match="60 seconds an hour"):
         await desk.reservations.reserve(run(3))
+
+
+class SilentRates(MemoryCounters):
+    async def add(self, counter: Counter, amount: int, once: str = "") -> int:
+        if counter.is_rate:
+            raise Unavailable("the message store does not answer")
+        return await super().add(counter, amount, once)
+
+
+async def test_run_begins_and_ends_though_its_rate_cannot_be_counted() -> None:
+    desk = Desk(each=Limit(What.RUNS, 5, Per.DAY), all=Limit(What.RUNS, 5, Per.MINUTE))
+    reservations = Reservations(desk.rules, SilentRates(), Budgets(), lambda: AT)
+    record = await reservations.reserve(run())
+    assert [each.window for each in record.reserved] == ["day-2026-01-31"]
+    counted = await desk.reservations.reserve(run())
+    assert len(counted.reserved) == 2
+    await reservations.settle(counted, RunStatus.FAILED, Usage())
 
 
 def test_windows_end_with_the_second_the_minute_the_hour_the_day_and_the_month() -> None:
