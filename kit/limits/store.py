@@ -91,7 +91,7 @@ class LimitRules:
         await self.settings.put(_place(whose), _encoded(limits))
 
     async def _apply(self, entry: Entry) -> None:
-        self.rules.set(_whose(entry.key), _decoded(entry.key, entry.value or b"[]"))
+        self.rules.set(_whose(entry.key), _decoded(entry.value or b"[]", entry.key))
 
 
 def _config(stream: Stream) -> api.StreamConfig:
@@ -160,7 +160,7 @@ def _encoded(limits: Sequence[Limit]) -> bytes:
     return json.dumps([{"what": e.what.value, "amount": e.amount, "per": e.per.value} for e in limits]).encode()
 
 
-def _decoded(key: str, value: bytes) -> Sequence[Limit]:
+def _decoded(value: bytes, key: str = "") -> Sequence[Limit]:
     """Without limits of a newer version, whose words this one does not know. Raises one of UNREADABLE."""
     limits = []
     for each in json.loads(value):
