@@ -67,7 +67,7 @@ class AuditRecorder:
         self._left_out: dict[str, int] = {}
         self._arrived = asyncio.Event()
         self._store: AuditStore | None = None
-        self._is_behind = True
+        self._is_behind = False
 
     @property
     def store(self) -> AuditStore | None:
@@ -96,7 +96,7 @@ class AuditRecorder:
     async def run(self, nats_: Nats) -> None:
         """Stores what is added until cancelled, and then what still waits, if that is soon done. May be called again with another
         connection, and goes on where it was."""
-        self._store, self._is_behind = None, True
+        self._store, self._is_behind = None, False
         try:
             await self._keep_storing(nats_)
         except asyncio.CancelledError:

@@ -131,6 +131,8 @@ async def keys_of(stack: AsyncExitStack, settings: GatewaySettings, clocks: Cloc
     stack.push_async_callback(_cancelled, following)
     async with asyncio.timeout(60):
         await keys.ring.wait_fresh()
+        while keys.audit.store is None:
+            await asyncio.sleep(0.01)
     return keys
 
 

@@ -74,7 +74,7 @@ export const KINDS: Record<KindName, KindField[]> = {
     { name: "port", example: "993" },
   ],
   drive: [
-    { name: "folder", isRequired: true, example: "https://drive.google.com/drive/folders/…" },
+    { name: "folder", isRequired: true, example: "drive.google.com/drive/folders/…" },
     only,
     { name: "access", example: "source, collection" },
     { name: "service_account", isSecret: true },
