@@ -68,6 +68,7 @@ NO_IDS = frozenset(
             "encoding",
             "heading",
             "agent",
+            "modalities",
         ),
         *("metadata", "key", "value", "values", "reason", "sha256", "data", "arguments", "arguments_hash", "decision"),
         *(

@@ -304,5 +304,5 @@ async def test_port_in_use_is_said_before_anything_starts(settings: Settings) ->
 async def test_whole_process_serves_and_drains(settings: Settings) -> None:
     port, grpc_port = free_port(), free_port()
     changed = settings(port=port, grpc_address=f"127.0.0.1:{grpc_port}", drain_grace_s=1)
-    async with running_service(run, changed), httpx.AsyncClient() as client:
+    async with running_service(run, changed), httpx.AsyncClient(timeout=60) as client:
         assert (await client.get(f"http://127.0.0.1:{port}/readyz")).json()["status"] == "ready"

@@ -85,7 +85,7 @@ def test_update_changes_what_is_given(server: FakeServer, groundwork: Command) -
     assert not server.asked("PATCH")
     result = groundwork("collections", "update", "contracts", "--visibility", "tenant", "--yes")
     assert (result.exit_code, "everyone here" in result.stdout) == (0, True)
-    assert json.loads(server.requests[-1][2]) == {"name": None, "visibility": "tenant"}
+    assert json.loads(server.requests[-1][2]) == {"name": None, "visibility": "tenant", "memory": None}
     assert groundwork("collections", "update", "contracts").exit_code == 2
 
 

@@ -20,6 +20,7 @@ from kit.access.tokens import TokenSigner
 from kit.rpc.channel import Channel, open_channel
 from kit.testing.harness import make_signer, running_servicer
 from services.orchestrator.adapters.services.tools import ASKED_BY_TOOLS
+from services.tools.connections.desk import ConnectionDesk
 from services.tools.handlers import ToolsServicer
 from services.tools.models import Effect, Policy
 from services.tools.server_admin import ServerAdmin
@@ -118,7 +119,8 @@ async def test_call_that_outlives_its_callers_token_fails_clearly(retriever: Ret
     async with (
         open_channel(retriever_address, signer) as retriever_channel,
         running_servicer(
-            rpc.add_ToolsServiceServicer_to_server, ToolsServicer(box, Mock(spec=ServerAdmin), Mock(spec=ServerLogins))
+            rpc.add_ToolsServiceServicer_to_server,
+            ToolsServicer(box, Mock(spec=ServerAdmin), Mock(spec=ServerLogins), Mock(spec=ConnectionDesk)),
         ) as address,
         open_channel(address, make_signer(), passed_on_to=ASKED_BY_TOOLS) as channel,
     ):
