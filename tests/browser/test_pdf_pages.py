@@ -112,6 +112,7 @@ def test_cited_words_are_outlined_where_they_stand_in_20_files(browser: Browser,
         )
     site.world.orchestrator.log = log
     with visiting(browser, site.base_url) as visit:
+        visit.expected.add("willReadFrequently")  # the test reads the canvas that the page draws
         page = visit.page
         page.set_viewport_size({"width": 1400, "height": 900})
         ask(page)

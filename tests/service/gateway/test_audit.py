@@ -201,8 +201,9 @@ async def test_entry_that_cannot_be_read_is_left_out_and_the_gap_shows(store: Au
 
 
 async def test_entries_wait_for_a_message_store_that_is_silent(
-    guarded: GatewaySettings, desk: KeyDesk, nats: NatsServer
+    guarded: GatewaySettings, desk: KeyDesk, nats: NatsServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(audit_recorder, "_WAIT_S", 0.1)
     operator = await desk.issue()
     async with in_process(guarded) as client:
         assert (await client.get("/v1/me", headers=bearer(operator))).status_code == 200
