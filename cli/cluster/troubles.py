@@ -49,11 +49,11 @@ def find_troubles(installation: Installation) -> Sequence[Trouble]:
 
 
 def lost_nodes(seen: Installation) -> Iterable[Trouble]:
-    """Nodes that do not answer, with the pods that hang there."""
+    """Nodes that do not answer, with the pods that hang there; those first whose place no other pod takes meanwhile."""
     for node in sorted(_lost(seen)):
-        pods = _names(pod.name for pod in seen.pods if pod.node == node)
+        pods = sorted((pod for pod in seen.pods if pod.node == node), key=lambda pod: (not pod.is_stateful, pod.name))
         if pods:
-            sentence = f"Node {node} does not answer, and {pods} hang there"
+            sentence = f"Node {node} does not answer, and {_listed([pod.name for pod in pods])} hang there"
             cure = "bring it back, or delete the node (kubectl delete node) so that its pods start elsewhere"
             yield Trouble("NODE_LOST", f"node {node}", sentence, cure)
 
@@ -268,11 +268,15 @@ def _value_name(component: str) -> str:
 
 
 def _names(names: Iterable[str]) -> str:
+    """Each once, sorted."""
+    return _listed(sorted(set(names)))
+
+
+def _listed(names: Sequence[str]) -> str:
     """`a, b and c`; of many the first and how many more."""
-    all_ = sorted(set(names))
-    if len(all_) > _NAMED_MAX:
-        return f"{', '.join(all_[: _NAMED_MAX - 1])} and {len(all_) - _NAMED_MAX + 1} more"
-    return " and ".join(filter(None, [", ".join(all_[:-1]), *all_[-1:]]))
+    if len(names) > _NAMED_MAX:
+        return f"{', '.join(names[: _NAMED_MAX - 1])} and {len(names) - _NAMED_MAX + 1} more"
+    return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
 
 
 def _shortened(text: str, longest: int = 300) -> str:

@@ -149,7 +149,7 @@ def test_a_node_without_power_is_named_with_what_hangs_there(
     finally:
         switch.on(retriever.node)
         switch.until_back(retriever.node)
-    release.cluster.until_rolled_out(timeout_s=600)
+        release.cluster.until_rolled_out(timeout_s=600)
     groundwork.until_well()
 
 

@@ -64,26 +64,28 @@ def test_every_gateway_address_serves_the_same(release: Release, operator_key: s
 
 
 def test_console_opens_in_a_browser_and_answers(release: Release, browser: Browser, operator_key: str) -> None:
-    name = f"report-{uuid.uuid4().hex[:8]}.pdf"
+    gate = uuid.uuid4().hex[:8]
+    name = f"report-{gate}.pdf"
+    pages = (("Locks", "", "All locks are open at night."), ("Gates", "", f"Gate {gate} was shut over a bent hinge."))
     with visiting(browser, release.addresses[0]) as visit:
         page = visit.page
         page.get_by_test_id("key-input").fill(operator_key)
         page.get_by_test_id("key-submit").click()
         expect(page.get_by_test_id("key-dialog")).to_be_hidden()
         page.goto("/documents")
-        upload_files(page, FilePayload(name=name, mimeType="application/pdf", buffer=pdf_of(REPORT_PAGES)))
+        upload_files(page, FilePayload(name=name, mimeType="application/pdf", buffer=pdf_of(pages)))
         row = page.get_by_test_id("document-row").filter(has_text=name)
         expect(row).to_have_attribute("data-status", "ready", timeout=3 * WAIT_MS)
         page.get_by_test_id("new-conversation").click()
-        page.get_by_test_id("question-input").fill(QUESTION)
+        page.get_by_test_id("question-input").fill(f"Why was gate {gate} shut?")
         page.get_by_test_id("ask-button").click()
-        expect(page.get_by_test_id("answer")).to_contain_text("propeller shaft", timeout=3 * WAIT_MS)
+        expect(page.get_by_test_id("answer")).to_contain_text("bent hinge", timeout=3 * WAIT_MS)
         page.get_by_test_id("answer").get_by_test_id("citation").first.click()
         passage = page.get_by_test_id("passage")
         expect(passage).to_contain_text(name)
         expect(passage.get_by_test_id("pdf-page")).to_be_visible(timeout=WAIT_MS)
         passage.get_by_test_id("look-text").check(force=True)
-        expect(passage).to_contain_text("cracked propeller shaft")
+        expect(passage).to_contain_text("bent hinge")
         refusals_are_expected(visit)
         plain_http_is_expected(visit)
 

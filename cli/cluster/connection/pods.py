@@ -42,6 +42,8 @@ class Pod:
     owner: str = ""
     """Name of the Deployment, StatefulSet or Job that made it."""
     is_of_job: bool = False
+    is_stateful: bool = False
+    """Of a StatefulSet."""
     node: str = ""
     phase: str = ""
     ready: bool = False
@@ -68,6 +70,7 @@ def parse_pod(thing: Json) -> Pod:
         component=component_of(thing),
         owner=owner,
         is_of_job=kind == "Job",
+        is_stateful=kind == "StatefulSet",
         node=spec.get("nodeName") or "",
         phase=status.get("phase") or "",
         ready=condition(thing, "Ready").get("status") == "True",

@@ -50,10 +50,16 @@ LOST_NODE = {"metadata": {"name": "node1"}, "status": {"conditions": [{"type": "
 MOUNT = {"reason": "FailedMount", "message": 'secret "keys" not found', "involvedObject": {"name": "memory-0"}}
 CRASH = failing(waiting="CrashLoopBackOff", restarts=4, exit_code=1)
 REFUSES = failing(waiting="CrashLoopBackOff", restarts=4, exit_code=78)
+STATEFUL = Pod("zoo-0", "zoo", is_stateful=True, node="node1")
 TWO_DAYS_AGO = (NOW - timedelta(days=3)).isoformat()
 JOB = {"metadata": {**BACKUP, "name": "backup-1"}, "status": {"conditions": [{"type": "Failed", "status": "True"}]}}
 CASES = {
     "lost node": Case(seen(RUNS, nodes=[LOST_NODE]), "NODE_LOST", ("node1", "memory-0")),
+    "lost node of many pods": Case(
+        seen(*(Pod(f"tools-{n}", "tools", node="node1") for n in range(4)), STATEFUL, nodes=[LOST_NODE]),
+        "NODE_LOST",
+        ("and zoo-0, tools-0, tools-1 and 2 more hang there",),
+    ),
     "failed preparation": Case(
         seen(failing("Failed", "prepare", exit_code=1), last_words={"prepare-0": "FORBIDDEN: no right"}),
         "PREPARATION_FAILED",
