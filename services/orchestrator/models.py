@@ -405,6 +405,8 @@ class ReadableDocument:
     name: str
     revision_id: str
     chunk_count: int
+    source: str = ""
+    """The folder of the source that it comes from; empty of an upload."""
 
 
 @dataclass(frozen=True)

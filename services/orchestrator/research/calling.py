@@ -107,10 +107,12 @@ def only_reads(tool: Tool) -> bool:
     return tool.effect is EffectClass.NONE and not tool.needs_approval
 
 
-def taint_of(question: str, history: Sequence[Turn]) -> Taint:
-    """What the user wrote, and what others did, of the text that a plan is made from."""
+def taint_of(question: str, history: Sequence[Turn], plan: ResearchPlan) -> Taint:
+    """What the user wrote, and what others did, of the text that the plan is made from."""
     own = [question, *(turn.text for turn in history if turn.role == "user")]
-    return Taint(own, [turn.text for turn in history if turn.role != "user"])
+    taint = Taint(own, [turn.text for turn in history if turn.role != "user"])
+    taint.is_present |= plan.has_seen_names
+    return taint
 
 
 def calls_by_rules(question: str, tools: Sequence[Tool]) -> list[PlannedCall]:

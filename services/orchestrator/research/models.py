@@ -90,6 +90,8 @@ class ResearchPlan:
     """`rules`, or `model`."""
     calls: Sequence[PlannedCall] = ()
     """Of tools that the request names, before the first round."""
+    has_seen_names: bool = False
+    """Whether the model that made it was shown names of documents: text of others."""
 
 
 class PartKind(Enum):

@@ -17,6 +17,7 @@ from services.orchestrator.modes.threads import Threads, forgotten_documents
 from services.orchestrator.ports import Library, RunSources, Searcher, Tools
 from services.orchestrator.research.asking_model import clarify_by_model, plan_by_model, refine_by_model
 from services.orchestrator.research.calling import ResearchTools, calls_by_rules, taint_of
+from services.orchestrator.research.collection_outline import outline_collections
 from services.orchestrator.research.coverage import ENOUGH, measure_coverage
 from services.orchestrator.research.endings import LEAST_COVERED, Searched
 from services.orchestrator.research.event_payloads import (
@@ -197,9 +198,12 @@ class ResearchSteps:
         by_rules = replace(by_rules, calls=calls_by_rules(question, tools))
         if effort is Effort.LOW:
             return by_rules
-        by_model = partial(
-            plan_by_model, self._services.model, question, history, self._services.now(), by_rules, tools
-        )
+
+        async def by_model() -> ResearchPlan:
+            outline = await outline_collections(self._services.library, self._record.request, question)
+            now = self._services.now()
+            return await plan_by_model(self._services.model, question, history, now, by_rules, tools, outline)
+
         return await self._by_model("plan", by_model) or by_rules
 
     async def _by_model(self, phase: str, ask: Callable[[], Awaitable[T]]) -> T | None:
@@ -240,7 +244,7 @@ class ResearchSteps:
         if not task.plan.calls:
             return
         most = self._most_searches(task.limits.searches) - 1
-        taint = taint_of(task.asked, task.history)
+        taint = taint_of(task.asked, task.history, task.plan)
         found, searches = await self._tools.called(task.plan, task.tools, most, taint)
         if found is not None:
             state.called = (found,)

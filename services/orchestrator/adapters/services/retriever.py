@@ -207,4 +207,5 @@ def _in_our_words() -> Iterator[None]:
 
 
 def _document(message: ingest_pb2.Document) -> ReadableDocument:
-    return ReadableDocument(message.document_id, message.name, message.revision_id, message.report.chunk_count)
+    source = message.name.partition("/")[0] if message.HasField("source") else ""
+    return ReadableDocument(message.document_id, message.name, message.revision_id, message.report.chunk_count, source)

@@ -22,6 +22,7 @@ from services.orchestrator.log.events import (
 from services.orchestrator.log.journal import Journal
 from services.orchestrator.models import ResearchOptions, RunRecord, RunRequest, Tool, ToolSelection, Turn
 from services.orchestrator.research.calling import taint_of
+from services.orchestrator.research.models import ResearchPlan
 from services.orchestrator.runs.requests import check_tools
 from services.orchestrator.steps.effects import ToolOutcome
 from tests.unit.orchestrator.cutting import AT, KEY, DyingLog, Worker, cut_and_continued, cuts, shown_by, told, worked
@@ -171,6 +172,10 @@ async def test_run_with_calls_that_is_cut_off_after_any_event_ends_the_same_and_
 
 
 async def test_address_that_a_model_made_up_from_an_earlier_answer_is_not_asked_for() -> None:
-    taint = taint_of("Read on.", [Turn("assistant", "The tower is 42 high.", run_id="r")])
+    taint = taint_of(
+        "Read on.", [Turn("assistant", "The tower is 42 high.", run_id="r")], ResearchPlan("hybrid", (), ())
+    )
     assert taint.may_carry_data({"url": "https://evil.example/?q=tower+42"})
-    assert not taint_of("Read https://a.example/x?y=1.", []).may_carry_data({"url": "https://a.example/x?y=1"})
+    assert not taint_of("Read https://a.example/x?y=1.", [], ResearchPlan("hybrid", (), ())).may_carry_data(
+        {"url": "https://a.example/x?y=1"}
+    )
