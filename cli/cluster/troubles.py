@@ -63,7 +63,7 @@ def failed_preparation(seen: Installation) -> Iterable[Trouble]:
     pods = [pod for pod in seen.pods if pod.component == "prepare"]
     failed = [pod for pod in pods if pod.phase == "Failed"]
     if failed and not any(pod.phase == "Succeeded" for pod in pods):
-        words = _telling(seen, failed[-1])
+        words = _last_words(seen, failed[-1])
         sentence = f"The Job that makes keys and passwords failed, so that nothing is installed or upgraded{words}"
         cure = "remove the cause and run the same helm command again; its image must be of the chart's version"
         yield Trouble("PREPARATION_FAILED", f"pod {failed[-1].name}", sentence, cure)
@@ -107,7 +107,7 @@ def crashing(seen: Installation) -> Iterable[Trouble]:
         is_crashing = container.waiting == "CrashLoopBackOff" or (container.has_failed and container.restarts)
         if not is_crashing or pod.is_of_job or container.end_reason == "OOMKilled":
             continue
-        words, about = _telling(seen, pod), f"pod {pod.name}"
+        words, about = _last_words(seen, pod), f"pod {pod.name}"
         if container.exit_code == _EX_CONFIG:
             sentence = f"Pod {pod.name} refuses its settings{words}"
             cure = f"put the value right under {_value_name(pod.component)}.env or where the values set it, and helm upgrade"
@@ -253,7 +253,7 @@ def _containers(seen: Installation) -> Iterable[tuple[Pod, Container]]:
     return ((pod, container) for pod in _living(seen) for container in pod.containers)
 
 
-def _telling(seen: Installation, pod: Pod) -> str:
+def _last_words(seen: Installation, pod: Pod) -> str:
     """Of a log's end what says why: our own errors stand alone on a line, of a traceback the last line does."""
     lines = [line for line in _FRAMES.sub(" ", seen.last_words.get(pod.name, "")).splitlines() if line.strip()]
     plain = [line for line in lines if not line.startswith(("{", " ", "Traceback"))]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,7 +9,7 @@ import typer
 
 from cli.client.gateway import Gateway, Json, in_path
 from cli.display.output import Output
-from cli.durations import is_duration, seconds_of
+from cli.durations import resolve_future_time, seconds_of
 from cli.errors import UsageError, in_words
 from cli.running import WHERE, run
 
@@ -48,7 +47,7 @@ def create(
             "subject": subject,
             "tenant_id": tenant,
             "groups": group,
-            "expires_at": _moment(expires),
+            "expires_at": expires and resolve_future_time(expires),
             **({"guard": guard} if guard else {}),
             **({"memory": memory} if memory else {}),
         }
@@ -169,13 +168,6 @@ def _show_text(output: Output, made: Json, remark: str) -> None:
         return
     output.out.print(made["key"], markup=False)
     output.err.print(f"{remark} The key is shown only now.", markup=False)
-
-
-def _moment(text: str | None) -> str | None:
-    """A time in RFC 3339: what was written, or so long from now."""
-    if text is None or not is_duration(text):
-        return text
-    return (datetime.now(UTC) + timedelta(seconds=seconds_of(text))).isoformat(timespec="seconds")
 
 
 def _scopes(key: Json) -> str:

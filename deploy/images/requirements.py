@@ -27,19 +27,23 @@ def lists(project: Mapping[str, Any], layers: Sequence[str]) -> dict[str, list[s
     }
     found = {}
     for name, extras in table.items():
-        lines = (line for extra in extras for line in _of(project["optional-dependencies"], extra, set(table) - {name}))
+        lines = (
+            line
+            for extra in extras
+            for line in _packages_of(project["optional-dependencies"], extra, set(table) - {name})
+        )
         found[name] = list(dict.fromkeys(lines)) if extras else list(project["dependencies"])
     return found
 
 
-def _of(known: Mapping[str, Sequence[str]], extra: str, elsewhere: Collection[str]) -> Iterator[str]:
+def _packages_of(known: Mapping[str, Sequence[str]], extra: str, elsewhere: Collection[str]) -> Iterator[str]:
     if extra not in known:
         sys.exit(f"pyproject.toml has no extra {extra!r}; it has {', '.join(sorted(known))}")
     for line in known[extra]:
         if own := _OWN_EXTRAS.fullmatch(line):
             for name in own[1].split(","):
                 if name not in elsewhere:
-                    yield from _of(known, name, elsewhere)
+                    yield from _packages_of(known, name, elsewhere)
         else:
             yield line
 

@@ -111,7 +111,7 @@ class Comparison:
 
     def of(self, watched: Store) -> StreamComparison:
         """That of one stream."""
-        return _of(self.streams, watched)
+        return _comparison_of(self.streams, watched)
 
     def after(self, mended: Set[str]) -> Comparison:
         """As it is once these were mended: a record that is put back refers to its file, which is there; the older one, which it
@@ -128,7 +128,7 @@ def only_losses(
     """Without what is missing because it was deleted with its owner: a name, a pointer, a message, a run's source, a run's marker
     and a file leave no mark of their own, or none that lasts. `kept_runs`: keys of the runs whose record is there and says that
     their text is; `open_runs`: of those whose record says that they have not ended."""
-    needed = _needed_files(_of(streams, DOCUMENTS))
+    needed = _needed_files(_comparison_of(streams, DOCUMENTS))
     return [
         replace(
             stream,
@@ -178,11 +178,13 @@ def _is_loss(
             else key in open_runs
         )
     if stream.watched is MESSAGES:
-        return _is_there(_of(streams, THREADS), key.rpartition(".")[0].rpartition(".")[0])
+        return _is_there(_comparison_of(streams, THREADS), key.rpartition(".")[0].rpartition(".")[0])
     if stream.watched is NAMES:
         key = f"{key.partition('.')[0]}.{value.decode('utf-8', 'replace')}"
     is_of_document = stream.watched in (NAMES, ACTIVE_REVISIONS)
-    return not is_tombstone(value) and (not is_of_document or _has_document(_of(streams, DOCUMENTS), key, whole_files))
+    return not is_tombstone(value) and (
+        not is_of_document or _has_document(_comparison_of(streams, DOCUMENTS), key, whole_files)
+    )
 
 
 def _has_document(documents: StreamComparison, key: str, whole_files: Set[str]) -> bool:
@@ -199,13 +201,13 @@ def _is_source_lost(
     noted = noted_source(subject, value)
     if noted is None:
         return False
-    is_thread_there = bool(noted.thread) and _is_there(_of(streams, THREADS), noted.thread)
+    is_thread_there = bool(noted.thread) and _is_there(_comparison_of(streams, THREADS), noted.thread)
     if noted.kind == "thread":
         return is_thread_there
     if noted.kind == "run":
         is_source_there = noted.source in kept_runs
     else:
-        is_source_there = _lives(_of(streams, DOCUMENTS), noted.source, whole_files)
+        is_source_there = _lives(_comparison_of(streams, DOCUMENTS), noted.source, whole_files)
     return is_source_there and (noted.run in kept_runs or is_thread_there)
 
 
@@ -250,5 +252,5 @@ def _has_file(document: bytes | None, whole_files: Set[str]) -> bool:
     return document is not None and file_name(fields_of(document)) in whole_files
 
 
-def _of(streams: Sequence[StreamComparison], watched: Store) -> StreamComparison:
+def _comparison_of(streams: Sequence[StreamComparison], watched: Store) -> StreamComparison:
     return next(each for each in streams if each.watched is watched)

@@ -22,6 +22,7 @@ from kit.llm.providers import (
 )
 from kit.network.egress import parse_networks
 from kit.process.settings import Folders, MessageStoreSettings, SigningServiceSettings
+from kit.vocabulary.memory_modes import MemoryMode
 from services.orchestrator.log.events import CheckedBy
 from services.orchestrator.verification.verdicts import measured_judges
 
@@ -222,7 +223,7 @@ class OrchestratorSettings(MessageStoreSettings, SigningServiceSettings):
     """Longest wait for the turn to be kept in its thread, after the answer has been said; after it the thread lacks this turn. A
     restart of the memory service is shorter."""
 
-    memory: Literal["auto", "agentic", "always", "off"] = "auto"
+    memory: MemoryMode = "auto"
     """How chats use what is remembered of their users, unless the request says otherwise. `auto`: the model gets the summary
     and, for messages of more than ten characters, the three facts that fit best. `always`: for every message. `agentic`:
     nothing; the model may search with the tool `memory_search`. `off`: nothing is used, and nothing is learnt."""

@@ -77,7 +77,7 @@ async def run(settings: ToolsSettings) -> None:
         connection_records = await KeyValueConnections.open(nats, sealer)
         for kept in (records, connection_records):
             service.spawn(kept.settings.follow())
-            service.spawn(kept.keep_sealed())
+            service.spawn(kept.secrets.keep_sealed())
         github = _github(service, settings, guard)
         desk = ConnectionDesk(connection_records, _doors(github), _now)
         services = replace(

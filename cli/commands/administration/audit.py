@@ -7,7 +7,6 @@ import os
 import stat
 from collections.abc import AsyncIterator
 from contextlib import aclosing
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -15,7 +14,7 @@ import typer
 
 from cli.client.gateway import Gateway, Json
 from cli.display.output import Output
-from cli.durations import is_duration, seconds_of
+from cli.durations import resolve_past_time
 from cli.errors import CliError, UsageError
 from cli.running import WHERE, run, tell
 from kit.stores.audit_chain import ChainBroken, ChainCheck, ChainLink, link_of
@@ -42,7 +41,7 @@ def list_entries(
     output = Output(as_json=as_json)
 
     async def command(gateway: Gateway) -> int:
-        params = {**_params(tenant, chain), "since": _moment(since), "limit": limit}
+        params = {**_params(tenant, chain), "since": resolve_past_time(since), "limit": limit}
         entries = [json.loads(line) async for line in gateway.lines("/v1/audit", params)]
         if as_json:
             output.json({"entries": entries})
@@ -102,13 +101,6 @@ def verify(
 
 def _params(tenant: str, chain: str) -> dict[str, str | int]:
     return {"tenant_id": tenant, "chain": chain}
-
-
-def _moment(text: str) -> str:
-    """A time in RFC 3339: what was written, or so long ago."""
-    if not is_duration(text):
-        return text
-    return (datetime.now(UTC) - timedelta(seconds=seconds_of(text))).isoformat(timespec="seconds")
 
 
 def _check_file(path: Path, *, mend: bool = False) -> ChainCheck:

@@ -228,7 +228,7 @@ class Entrance:
             await refuse(error, scope, receive, _challenged(scope, send, self._public_url))
             return
         with use_principal(admission.principal), _log_context(admission):
-            await self._app(scope, receive, _telling(standings, send) if standings else send)
+            await self._app(scope, receive, _send_with_limits(standings, send) if standings else send)
 
     async def _count(self, path: str, principal: Principal) -> Sequence[Standing]:
         """Raises LimitReached. Who may change a limit can always do so."""
@@ -237,17 +237,17 @@ class Entrance:
         return await self._requests.take(principal)
 
 
-def _telling(standings: Sequence[Standing], send: Send) -> Send:
+def _send_with_limits(standings: Sequence[Standing], send: Send) -> Send:
     """`send` that tells the client how many requests are left."""
 
-    async def telling(message: Message) -> None:
+    async def send_with_limits(message: Message) -> None:
         if message["type"] == "http.response.start":
             headers = MutableHeaders(raw=message["headers"])
             for name, value in standing_headers(standings).items():
                 headers.setdefault(name, value)
         await send(message)
 
-    return telling
+    return send_with_limits
 
 
 def _log_context(admission: Admission) -> AbstractContextManager[object]:

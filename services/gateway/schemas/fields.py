@@ -69,7 +69,6 @@ GUARD = (
 )
 
 
-MemoryMode = Literal["auto", "agentic", "always", "off"]
 MEMORY = (
     "How what is remembered of you is used: `auto` (the model gets a summary and, for messages of more than ten characters, the "
     "facts and notes that fit best), `always` (for every message), `agentic` (a tool may search it), or `off` (nothing is used or "

@@ -112,7 +112,7 @@ class RequestLimits:
         standings = []
         with deadline.limited_to(_ANSWERS_WITHIN_S):
             for each in limits:
-                taken = self._of(each, now)
+                taken = self._current_count(each, now)
                 if not await self._take(self._counters, each, taken):
                     for other in used:
                         other.left += 1
@@ -122,7 +122,7 @@ class RequestLimits:
                 standings.append(Standing(each, left, (each.limit.per.end(now) - now).total_seconds()))
         return standings
 
-    def _of(self, applied: Applied, now: datetime) -> _Taken:
+    def _current_count(self, applied: Applied, now: datetime) -> _Taken:
         window = applied.limit.per.window(now)
         taken = self._taken.get(applied)
         if taken is None or taken.window != window:

@@ -58,7 +58,7 @@ class VoiceChat:
         try:
             while (heard := await next_message(self._socket, idle_s, lambda: self._turns.is_busy)) is not None:
                 try:
-                    await self._heed(heard)
+                    await self._handle_message(heard)
                 except GroundworkError as error:
                     await self.not_understood(error)
         finally:
@@ -67,7 +67,7 @@ class VoiceChat:
             await self._turns.close(cancels=False)
             await self._speaker.stop()
 
-    async def _heed(self, heard: str | bytes) -> None:
+    async def _handle_message(self, heard: str | bytes) -> None:
         if isinstance(heard, bytes):
             await self._listening().hear(heard)
             return

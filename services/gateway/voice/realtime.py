@@ -75,7 +75,7 @@ class Realtime:
                 event: Json = {}
                 try:
                     event = _read(heard)
-                    await self._heed(event)
+                    await self._handle_event(event)
                 except GroundworkError as error:
                     await self._fail(error, event.get("event_id"))
         finally:
@@ -83,7 +83,7 @@ class Realtime:
             await self._turns.close(cancels=True)  # nobody can come back for it
             await self._speaker.stop()
 
-    async def _heed(self, event: Json) -> None:
+    async def _handle_event(self, event: Json) -> None:
         match event.get("type"):
             case "session.update":
                 self._session.update(event.get("session"))

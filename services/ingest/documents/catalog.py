@@ -21,6 +21,7 @@ from kit.stores.collections import (
     may_read,
     own_id,
 )
+from kit.vocabulary.memory_modes import MEMORY_MODES
 from services.ingest.documents.access import not_yours
 from services.ingest.documents.models import Collection
 from services.ingest.documents.uploads import naming
@@ -37,7 +38,6 @@ from services.ingest.ports import CollectionClearing, CollectionStore
 _MAX_NAME_CHARS = 200
 _MEMBERS_MAX = 200
 """Of one collection: every retriever has all records in memory, and groups stand for more people."""
-_MEMORY_MODES = ("auto", "agentic", "always", "off")
 _NAMES = {MemberKind.SUBJECT: re.compile(SUBJECT_PATTERN), MemberKind.GROUP: re.compile(GROUP_PATTERN)}
 
 
@@ -186,8 +186,8 @@ class Catalog:
         """Changes what is given. Who says who may read a collection that has no owner becomes its owner. Raises CollectionNotFound,
         NotYours, CollectionProtected, BadName, BadMemoryMode."""
         name = _clean(name)
-        if memory and memory not in _MEMORY_MODES:
-            raise BadMemoryMode(f"{memory[:40]!r} is no mode of memory; use {', '.join(_MEMORY_MODES)}")
+        if memory and memory not in MEMORY_MODES:
+            raise BadMemoryMode(f"{memory[:40]!r} is no mode of memory; use {', '.join(MEMORY_MODES)}")
         await self.get_to_manage(caller, collection_id)
         if visibility is Visibility.TENANT and naming.is_default(collection_id):
             raise CollectionProtected("a default collection stays private; make a collection to share its documents")

@@ -18,7 +18,7 @@ class FileReaders:
 
     subjects: frozenset[str] = frozenset()
     groups: frozenset[str] = frozenset()
-    everybody: bool = False
+    is_public: bool = False
     """All who may read the collection."""
 
 

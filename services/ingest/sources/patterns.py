@@ -1,4 +1,4 @@
-"""Selects the files of a source by patterns of names."""
+"""Names of files and folders at a source: which are selected, and how they become parts of a document's name."""
 
 from collections.abc import Callable
 from fnmatch import fnmatchcase
@@ -13,3 +13,9 @@ def matcher(patterns: str) -> Callable[[str], bool]:
         return not wanted or any(fnmatchcase(name, pattern) for pattern in wanted)
 
     return is_wanted
+
+
+def path_part(name: str) -> str:
+    """The name without what a part of a path cannot hold: slashes, invisible characters and line breaks become single spaces."""
+    printable = "".join(char if char.isprintable() and char not in "/\\" else " " for char in name)
+    return " ".join(printable.split())

@@ -95,7 +95,7 @@ def _shared(one: DocumentAccess, other: DocumentAccess) -> DocumentAccess:
 
 def _wanted(source: SourceRecord, file: SourceFile) -> DocumentAccess | None:
     """None: everybody who may read the collection. Readers whom nobody can be here are left out, and of too many none gets in."""
-    if file.readers is None or file.readers.everybody:
+    if file.readers is None or file.readers.is_public:
         return None
     subjects = filter(_SUBJECT.fullmatch, file.readers.subjects)
     groups = filter(_GROUP.fullmatch, file.readers.groups)

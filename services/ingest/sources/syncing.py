@@ -103,7 +103,7 @@ class SourceSyncs:
             return
         source = begun_from[-1]
         try:
-            async with self._telling(source, progress):
+            async with self._record_progress(source, progress):
                 await self._bring_into_step(source, progress)
         except* Exception as errors:
             failed = why_failed(errors)
@@ -128,7 +128,7 @@ class SourceSyncs:
         await self._sources.change(*source.place, ended)
 
     @asynccontextmanager
-    async def _telling(self, source: SourceRecord, progress: _Progress) -> AsyncIterator[None]:
+    async def _record_progress(self, source: SourceRecord, progress: _Progress) -> AsyncIterator[None]:
         """Writes how far a sync is into its source's record while the block runs."""
 
         def moved_on(now: SourceRecord) -> SourceRecord:

@@ -85,20 +85,20 @@ class Vocabulary:
 
     def mask(self, word: str) -> int:
         """Of which sorts the folded word is, in which languages."""
-        mask = self._of(word)
+        mask = self._mask_of(word)
         plain = undisguised(word)
         if plain != word:
-            mask |= self._of(plain)
+            mask |= self._mask_of(plain)
         if not word.isascii() and not mask and "\u0590" <= word[0] <= "\u06ff":
             for cut in range(1, min(_LONGEST_CLITICS + 1, len(word) - _SHORTEST_STEM + 1)):
-                mask |= self._of(word[cut:]) & self._with_clitics
+                mask |= self._mask_of(word[cut:]) & self._with_clitics
         return mask
 
     @property
     def _with_clitics(self) -> int:
         return sum(((1 << BITS) - 1) << BITS * self.codes.index(code) for code in _CLITICS)
 
-    def _of(self, word: str) -> int:
+    def _mask_of(self, word: str) -> int:
         mask = self.exact.get(word, 0)
         for length in range(_SHORTEST_STEM - 1, len(word) + 1):
             mask |= self.stems.get(word[:length], 0)

@@ -3,11 +3,11 @@
 import asyncio
 import re
 from collections.abc import Sequence
-from contextlib import aclosing
 
 from kit.errors import GroundworkError
 from kit.language.terms import tokens
-from kit.llm import ChatMessage, LanguageModel, Operation, Request, Restart, Retraction, TextDelta
+from kit.llm import ChatMessage, LanguageModel, Operation, Request
+from kit.llm.completions import complete_text
 from services.orchestrator.answering.citations import without_marks
 from services.orchestrator.log.events import AgentChosen
 from services.orchestrator.models import RunRequest, Turn
@@ -110,25 +110,11 @@ class Router:
         request = Request(messages, MOST_TOKENS, operation=Operation.PLAN, temperature=0.0)
         try:
             async with asyncio.timeout(_MODEL_TIMEOUT_S):
-                said = await _said(self._model, request)
+                said = await complete_text(self._model, request)
         except (GroundworkError, TimeoutError):
             return None
         named = [word for word in re.findall(r"[a-z][a-z0-9_]*", said.lower()) if self._agents.get(word)]
         return named[0] if named else None
-
-
-async def _said(model: LanguageModel, request: Request) -> str:
-    text = ""
-    async with aclosing(model.complete(request)) as deltas:
-        async for delta in deltas:
-            match delta:
-                case TextDelta(piece):
-                    text += piece
-                case Retraction() | Restart():
-                    text = ""
-                case _:
-                    pass
-    return text
 
 
 def _stems(text: str) -> set[str]:

@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 
 from kit.errors import GroundworkError
 from kit.llm import LanguageModel
+from kit.vocabulary.memory_modes import AGENTIC, OFF
 from services.orchestrator.answering.drafting import degraded
 from services.orchestrator.log.events import Degradation, Thinking
 from services.orchestrator.models import RunRequest, Tool, Turn
 from services.orchestrator.ports import SentenceScorer, Tools
-from services.orchestrator.remembering.models import AGENTIC, OFF
 from services.orchestrator.steps.run import Run
 from services.orchestrator.toolloop.tool_choice import describe, rank_tools, tools_called_for, tools_left_out
 

@@ -4,14 +4,14 @@ where there is one."""
 import asyncio
 import json
 from collections.abc import Mapping, Sequence
-from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any
 
 import structlog
 
 from kit.errors import GroundworkError
-from kit.llm import ChatMessage, LanguageModel, Operation, Request, Restart, Retraction, TextDelta
+from kit.llm import ChatMessage, LanguageModel, Operation, Request
+from kit.llm.completions import complete_text
 from services.orchestrator.answering.blocks import read_object
 from services.orchestrator.errors import InvalidRequest
 from services.orchestrator.log.events import Citation
@@ -87,25 +87,14 @@ class QuizAnswers:
         messages = [ChatMessage("system", _RULES), ChatMessage("user", json.dumps(asked, ensure_ascii=False))]
         try:
             async with asyncio.timeout(_TIMEOUT_S):
-                verdict = read_object(await self._written(Request(messages, 30, Operation.VERIFY, schema=_VERDICT)))
+                verdict = read_object(
+                    await complete_text(self._model, Request(messages, 30, Operation.VERIFY, schema=_VERDICT))
+                )
         except (GroundworkError, TimeoutError) as error:
             _log.warning("answer_not_graded_by_model", error=repr(error))
             return None
         is_right = (verdict or {}).get("is_right")
         return Grade(is_right, "model") if isinstance(is_right, bool) else None
-
-    async def _written(self, request: Request) -> str:
-        text = ""
-        async with aclosing(self._model.complete(request)) as deltas:
-            async for delta in deltas:
-                match delta:
-                    case TextDelta(piece):
-                        text += piece
-                    case Retraction() | Restart():
-                        text = ""
-                    case _:
-                        pass
-        return text
 
 
 def states_of(stored: StoredQuiz) -> list[QuestionState]:

@@ -6,14 +6,14 @@ when it fails, the memory service reads by rules.
 
 import json
 from collections.abc import Mapping, Sequence
-from contextlib import aclosing
 from datetime import UTC, datetime
 from typing import Any
 
 import structlog
 
 from kit.errors import GroundworkError
-from kit.llm import ChatMessage, LanguageModel, ModelUnavailable, Operation, Request, Restart, Retraction, TextDelta
+from kit.llm import ChatMessage, LanguageModel, ModelUnavailable, Operation, Request
+from kit.llm.completions import complete_text
 from services.orchestrator.prompts import rules
 from services.orchestrator.remembering.models import FactChange, KnownFact, LearntTurn
 from services.orchestrator.remembering.ports import Facts
@@ -67,7 +67,7 @@ class Learning:
         if not (learnt.summary_is_due and learnt.known and turn.by_model and self._has(Operation.SUMMARISE)):
             return
         try:
-            summary = await self._said(Operation.SUMMARISE, rules.SUMMARY, _listed(learnt.known), _SUMMARY_TOKENS)
+            summary = await self._complete(Operation.SUMMARISE, rules.SUMMARY, _listed(learnt.known), _SUMMARY_TOKENS)
         except GroundworkError as error:  # the newest facts are listed instead, and the next turn tries again
             _log.warning("summary_not_written", reason=error.reason)
             return
@@ -88,7 +88,7 @@ class Learning:
             f"Message of the user:\n{turn.text[:_TEXT_CHARACTERS]}"
         )
         try:
-            return read_changes(await self._said(Operation.FACTS, rules.FACTS, asked, _FACTS_TOKENS, SCHEMA), known)
+            return read_changes(await self._complete(Operation.FACTS, rules.FACTS, asked, _FACTS_TOKENS, SCHEMA), known)
         except GroundworkError as error:
             _log.warning("facts_read_by_rules", reason=error.reason)
             return None
@@ -96,25 +96,13 @@ class Learning:
     def _has(self, operation: Operation) -> bool:
         return bool(self._model.info(operation).model)
 
-    async def _said(
+    async def _complete(
         self, operation: Operation, system: str, asked: str, tokens: int, schema: Mapping[str, Any] | None = None
     ) -> str:
         messages = [ChatMessage("system", system), ChatMessage("user", asked)]
         room = tokens + self._model.info(operation).reasoning_tokens
         request = Request(messages, room, operation=operation, schema=schema)
-        text = ""
-        async with aclosing(self._model.complete(request)) as deltas:
-            async for delta in deltas:
-                match delta:
-                    case TextDelta(piece):
-                        text += piece
-                    case Retraction() | Restart():
-                        text = ""
-                    case _:
-                        pass
-                if len(text) > _REPLY_CHARACTERS_MAX:
-                    break
-        return text
+        return await complete_text(self._model, request, max_characters=_REPLY_CHARACTERS_MAX)
 
 
 def read_changes(text: str, known: Sequence[KnownFact]) -> list[FactChange]:

@@ -6,9 +6,6 @@ from datetime import datetime
 
 from services.orchestrator.log.events import Degradation, Thinking
 
-OFF, AUTO, AGENTIC, ALWAYS = "off", "auto", "agentic", "always"
-MEMORY_MODES = (AUTO, AGENTIC, ALWAYS, OFF)
-
 
 @dataclass(frozen=True)
 class Hint:

@@ -7,12 +7,13 @@ from typing import Protocol
 
 from kit.errors import GroundworkError, Unavailable
 from kit.stores.forgetting import Source
+from kit.vocabulary.memory_modes import ALWAYS, AUTO, OFF
 from services.orchestrator.answering.drafting import degraded
 from services.orchestrator.log.journal import Journal
 from services.orchestrator.models import RunRecord
 from services.orchestrator.ports import RunSources
 from services.orchestrator.prompts.memory import remembered_block
-from services.orchestrator.remembering.models import ALWAYS, AUTO, OFF, Hint, Hints, LearntTurn
+from services.orchestrator.remembering.models import Hint, Hints, LearntTurn
 from services.orchestrator.remembering.ports import Facts, TurnQueue
 from services.orchestrator.steps.run import Run, resolved
 

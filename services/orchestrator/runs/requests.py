@@ -8,6 +8,7 @@ from dataclasses import fields
 from datetime import datetime
 
 from kit.stores.idempotency import KEY_PATTERN
+from kit.vocabulary.memory_modes import MEMORY_MODES
 from services.orchestrator.errors import InvalidRequest, MemoryModeNotOffered
 from services.orchestrator.guard.policy import Guard, refuse_unsafe, strictest
 from services.orchestrator.log.events import Budgets
@@ -15,7 +16,6 @@ from services.orchestrator.models import ResearchOptions, RunRequest, Tool
 from services.orchestrator.modes.agents import AUTO
 from services.orchestrator.modes.mode import Mode
 from services.orchestrator.modes.serving import Modes, listed
-from services.orchestrator.remembering.models import MEMORY_MODES
 from services.orchestrator.research.calling import only_reads
 from services.orchestrator.research.models import ANSWERS, Effort
 from services.orchestrator.runs.functions import check_brought

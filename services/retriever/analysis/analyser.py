@@ -71,7 +71,7 @@ class Analysis:
 
     def _bounded(self, text: str, analysers: Sequence[str]) -> Iterator[tuple[str, ...]]:
         seen: set[str] = set()
-        for word in dict.fromkeys(_telling(text, analysers)[:MAX_WORDS]):
+        for word in dict.fromkeys(_without_common_words(text, analysers)[:MAX_WORDS]):
             terms = tuple(term for term in dict.fromkeys(self._variants(word, analysers)) if term and term not in seen)
             seen.update(terms)
             if len(seen) > MAX_TERMS:
@@ -93,7 +93,7 @@ class Analysis:
         return self._stems[analyser]
 
 
-def _telling(text: str, analysers: Sequence[str]) -> list[str]:
+def _without_common_words(text: str, analysers: Sequence[str]) -> list[str]:
     """The words without the stop words of the language in which there are most: what means nothing in one language may be the
     word that counts in another ("die", "war")."""
     words = words_of(text, of_query=True)

@@ -93,7 +93,7 @@ class DenseSpaces:
     async def delete_copy(self, key: RevisionKey, model: str) -> None:
         """Removes the revision from the space of a model durably, and from no other. Harmless when repeated."""
         await self.spaces_of(model)
-        for index in self._of(model):
+        for index in self._indexes_of(model):
             await index.delete_revision(key)
 
     async def delete_document(self, tenant_id: str, document_id: str) -> None:
@@ -158,9 +158,9 @@ class DenseSpaces:
     async def _count(self, key: RevisionKey, model: str) -> int:
         if not model:
             return max(await self._all(lambda index: index.count(key)))
-        return sum([await index.count(key) for index in self._of(model)])
+        return sum([await index.count(key) for index in self._indexes_of(model)])
 
-    def _of(self, model: str) -> list[DenseIndex]:
+    def _indexes_of(self, model: str) -> list[DenseIndex]:
         """The indexes of a model: more than one where its dimension was changed; and those of which nothing is known yet."""
         return [index for index in self._store.indexes if _is_of(index, model)]
 

@@ -3,7 +3,6 @@ digest of the subject, or `tenant`. A credential is sealed, and can be opened fo
 signing key was changed, a process that has seen the one before seals it anew.
 """
 
-import asyncio
 import base64
 import hashlib
 import json
@@ -12,22 +11,17 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-import structlog
 from pydantic import SecretStr
 
 from kit.access.sealing import CannotOpen, Sealer
-from kit.errors import Aborted, Unavailable
 from kit.jetstream import Entry, KeyValue, Nats
 from kit.stores.followed_settings import FollowedSettings
+from services.tools.adapters.sealed_records import SealedRecords, encode_sealed, require_sealer
 from services.tools.connections.records import Connection
-from services.tools.errors import NoSealingKey
 from services.tools.state import CONNECTIONS
 
-_log = structlog.get_logger()
 _TENANT = "tenant"
 _REMOVED = b"null"
-_RESEAL_EVERY_S = 5.0
-"""A changed key is seen within a second; the one before is known to no process that starts later."""
 
 
 class KeyValueConnections:
@@ -39,8 +33,7 @@ class KeyValueConnections:
         self._sealer = sealer
         self._known: dict[str, dict[str, Connection]] = {}
         """By `<tenant>.<owner>`, then by service."""
-        self._sealed: dict[str, tuple[Entry, bytes]] = {}
-        """What is stored, and the credential in it, by key."""
+        self.secrets = SealedRecords(CONNECTIONS.name, bucket, sealer, ("sealed",), _place_of, self._apply)
         self.settings: FollowedSettings
 
     @classmethod
@@ -55,11 +48,10 @@ class KeyValueConnections:
         return [each[service] for each in found for service in sorted(each)]
 
     async def put(self, tenant_id: str, connection: Connection) -> None:
-        if self._sealer is None:
-            raise NoSealingKey("this installation keeps no secrets: an operator gives the tools service a key first")
+        sealer = require_sealer(self._sealer)
         key = _key(tenant_id, connection.subject, connection.service)
         secret = connection.secret.get_secret_value().encode()
-        await self.settings.put(key, encode(connection, self._sealer.seal(secret, _place(key, connection))))
+        await self.settings.put(key, encode(connection, sealer.seal(secret, _place(key, connection))))
 
     async def remove(self, tenant_id: str, subject: str, service: str) -> None:
         key = _key(tenant_id, subject, service)
@@ -67,43 +59,13 @@ class KeyValueConnections:
         if stored is not None and stored.value != _REMOVED:
             await self.settings.put(key, _REMOVED)
 
-    async def keep_sealed(self) -> None:
-        """Seals anew what a changed key has sealed before. Runs until cancelled."""
-        while True:
-            try:
-                await self.reseal()
-            except Unavailable as error:
-                _log.warning("connections_not_resealed", error=error.message)
-            await asyncio.sleep(_RESEAL_EVERY_S)
-
-    async def reseal(self) -> None:
-        """Seals under the newest key what was sealed under another that this process has seen, and opens what it could not open
-        until now. Raises Unavailable."""
-        for key, (entry, sealed) in list(self._sealed.items()):
-            if (sealer := self._sealer) is None or (found := _found(entry)) is None:
-                continue
-            place = _place(key, found[0])
-            try:
-                secret = sealer.open(sealed, place)
-            except CannotOpen:
-                continue
-            if sealer.is_newest(sealed):
-                await self._apply(entry)  # the key has come after the record
-                continue
-            data: dict[str, Any] = json.loads(entry.value or b"{}")
-            anew = {**data, "sealed": base64.b64encode(sealer.seal(secret, place)).decode()}
-            try:
-                await self._bucket.update(key, json.dumps(anew).encode(), entry.revision)
-            except Aborted:
-                continue  # another process was first, or the connection was changed
-
     async def _apply(self, entry: Entry) -> None:
         owned, _, service = entry.key.rpartition(".")
         self._known.setdefault(owned, {}).pop(service, None)
-        self._sealed.pop(entry.key, None)
-        if (found := _found(entry)) is not None:
+        self.secrets.forget(entry.key)
+        if (found := decode(entry.value or b"null")) is not None:
             connection, sealed = found
-            self._sealed[entry.key] = (entry, sealed)
+            self.secrets.keep(entry)
             self._known[owned][service] = replace(connection, secret=self._opened(entry.key, connection, sealed))
 
     def _opened(self, key: str, connection: Connection, sealed: bytes) -> SecretStr:
@@ -136,7 +98,7 @@ def encode(connection: Connection, sealed: bytes) -> bytes:
         "account": connection.account,
         "connected_at": connection.connected_at.isoformat(),
         "subject": connection.subject,
-        "sealed": base64.b64encode(sealed).decode(),
+        "sealed": encode_sealed(sealed),
     }
     return json.dumps(stored).encode()
 
@@ -151,5 +113,6 @@ def decode(value: bytes) -> tuple[Connection, bytes] | None:
     return connection, base64.b64decode(data["sealed"])
 
 
-def _found(entry: Entry) -> tuple[Connection, bytes] | None:
-    return decode(entry.value or b"null")
+def _place_of(entry: Entry) -> str:
+    found = decode(entry.value or b"null")
+    return _place(entry.key, found[0]) if found else ""

@@ -104,13 +104,13 @@ class RemoteTools:
                 group.create_task(_hear(known))
 
     async def list(self, caller: Caller) -> Sequence[Tool]:
-        return [tool for known, record in self._of(caller.tenant_id) for tool in _offered(known, record)]
+        return [tool for known, record in self._servers_of(caller.tenant_id) for tool in _offered(known, record)]
 
     async def call(self, tool: Tool, call: Call, tell: Tell) -> ToolOutput:
         name, _, remote_name = tool.name.partition(SEPARATOR)
         judged = (
             (known, each)
-            for known, record in self._of(call.tenant_id)
+            for known, record in self._servers_of(call.tenant_id)
             if known.name == name
             for each in _judged(known, record)
         )
@@ -134,7 +134,7 @@ class RemoteTools:
 
     async def servers(self, tenant_id: str, *, again: str = "") -> Sequence[ListedServer]:
         """All servers of a tenant, as heard last; that of the name `again`, and those never heard, are asked now."""
-        found = [*self._of(tenant_id)]
+        found = [*self._servers_of(tenant_id)]
         await self.refresh([known for known, _ in found if not known.is_heard or known.name == again])
         return [
             ListedServer(
@@ -154,7 +154,7 @@ class RemoteTools:
         except CannotOpen:
             return False
 
-    def _of(self, tenant_id: str) -> Iterator[tuple[_Known, ServerRecord]]:
+    def _servers_of(self, tenant_id: str) -> Iterator[tuple[_Known, ServerRecord]]:
         records = self._records.of(tenant_id)
         for gone in [key for key in self._tenants if key[0] == tenant_id and key[1] not in records]:
             self._tenants.pop(gone).server.close()

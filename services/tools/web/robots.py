@@ -32,7 +32,7 @@ class Robots:
 
     async def check(self, url: str) -> None:
         """Raises WebFailed where the site does not want the address to be read by programs."""
-        if not (await self._of(url)).can_fetch(url, self._user_agent):
+        if not (await self._read_rules(url)).can_fetch(url, self._user_agent):
             raise WebFailed(
                 f"{urlsplit(url).hostname} asks programs not to read this address (robots.txt); a person can open it in a browser",
                 reason="ROBOTS_DISALLOW",
@@ -40,13 +40,13 @@ class Robots:
 
     async def delay_s(self, url: str) -> float:
         """Seconds that the site wants between two requests, at most 30; 0 where it does not say."""
-        return min(float((await self._of(url)).crawl_delay(self._user_agent) or 0.0), _DELAY_S_MAX)
+        return min(float((await self._read_rules(url)).crawl_delay(self._user_agent) or 0.0), _DELAY_S_MAX)
 
     async def sitemaps(self, url: str) -> list[str]:
         """Addresses of the sitemaps that the site names."""
-        return list((await self._of(url)).sitemaps)
+        return list((await self._read_rules(url)).sitemaps)
 
-    async def _of(self, url: str) -> Protego:
+    async def _read_rules(self, url: str) -> Protego:
         parts = urlsplit(url)
         site = f"{parts.scheme}://{parts.netloc.lower()}"
         known = self._rules.get(site)

@@ -149,7 +149,7 @@ async def test_removal_reaches_a_record_that_the_process_has_not_heard_of_or_can
     async with process() as acme:
         await acme.desk.connect(ANN, "github", SECRET, shared=False)
         (entry,) = [entry async for entry in bucket.entries(">")]
-        acme.records._sealed.clear()  # as one whose watch stands still
+        acme.records.secrets.forget(entry.key)  # as one whose watch stands still
         acme.records._known.clear()
         await acme.desk.forget(ANN, "github", shared=False)
         assert [each.value async for each in bucket.entries(">")] == [b"null"]
@@ -163,7 +163,7 @@ async def test_changed_key_seals_anew_while_a_process_has_seen_both(process: Sta
     async with process() as acme:
         await acme.desk.connect(ANN, "github", SECRET, shared=False)
         await asyncio.to_thread(key.write_text, json.dumps(new_key("tools")))
-        await acme.records.reseal()
+        await acme.records.secrets.reseal()
         async with process() as later:
             await later.records.settings.wait_for(lambda: later.used(ANN) == SECRET)
 

@@ -280,7 +280,7 @@ async def test_login_outlives_a_change_of_the_key_and_who_comes_too_late_is_told
             assert "tool-servers login crm" in server.error
             assert not server.is_logged_in
             await asyncio.to_thread(shutil.copyfile, late, key)
-            await acme.records.reseal()
+            await acme.records.secrets.reseal()
             await other.records.settings.wait_for(lambda: not other.records.of("acme")["other"].sealed)
             assert other.records.of("acme")["other"].headers["A"].get_secret_value() == "secret-1"
             await other.records.settings.wait_for(lambda: _opens(other))

@@ -20,7 +20,7 @@ from tests.unit.ingest.test_ingest_source_syncs import Place, PlainSealer, Step
 from tests.unit.ingest.world import BOB, TENANT
 
 ANN, BOTH, NOBODY = (FileReaders(frozenset(names)) for names in (["ann"], ["ann", "bob"], []))
-EVERYBODY = FileReaders(everybody=True)
+EVERYBODY = FileReaders(is_public=True)
 
 
 class NamedPlace(Place):
@@ -79,7 +79,7 @@ async def test_who_may_read_a_file_is_refreshed_while_its_content_stays(step: Na
     for readers in (ANN, BOTH, NOBODY, EVERYBODY, ANN):
         step.place.readers = {"a1": readers}
         await step.sync()
-        assert step.listed() == (None if readers.everybody else of(readers))
+        assert step.listed() == (None if readers.is_public else of(readers))
     assert step.place.fetched == []
 
 
@@ -113,7 +113,7 @@ async def test_reader_who_is_taken_out_does_not_keep_the_text_of_a_file_that_can
         setattr(step.place, name, value)
     step.place.readers, step.place.broken = {"a1": FileReaders(frozenset(["ann", "eve"]))}, {"a1"}
     assert (await step.sync()).sync.failing_count == 1
-    assert step.listed() == of(FileReaders(frozenset(["ann", "eve"])) if before.everybody else ANN)
+    assert step.listed() == of(FileReaders(frozenset(["ann", "eve"])) if before.is_public else ANN)
     step.place.broken = set()
     await step.sync()
     await step.sync()

@@ -51,7 +51,7 @@ class KeySets:
 
     async def find(self, issuer: Issuer, kid: str) -> jwt.PyJWK | None:
         """The issuer's key of this id; None when it has none. Raises IssuerSilent when that cannot be known."""
-        known = self._of(issuer)
+        known = self._key_set_of(issuer)
         age_s = self._clock() - known.fetched_at
         if age_s > _GOOD_FOR_S or kid not in known.keys:
             await self._refresh(issuer, known)
@@ -68,11 +68,11 @@ class KeySets:
 
     async def read_first(self, issuer: Issuer) -> None:
         """Fetches keys that were never fetched. What goes wrong is logged."""
-        known = self._of(issuer)
+        known = self._key_set_of(issuer)
         if known.fetched_at == float("-inf"):
             await self._refresh(issuer, known)
 
-    def _of(self, issuer: Issuer) -> KeySet:
+    def _key_set_of(self, issuer: Issuer) -> KeySet:
         return self._sets.setdefault((issuer.issuer, issuer.jwks_uri, issuer.ca_file), KeySet())
 
     async def _refresh(self, issuer: Issuer, known: KeySet) -> None:

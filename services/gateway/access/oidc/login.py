@@ -76,7 +76,7 @@ class Logins:
     async def begin(self, issuer_address: str, base: str, to: str) -> tuple[str, Leaving]:
         """Where the browser goes, and what it remembers. `base` is this gateway's own address. Raises IssuerUnknown,
         IssuerSilent."""
-        issuer = self._of(issuer_address)
+        issuer = self._find_issuer(issuer_address)
         state, nonce, verifier = (secrets.token_urlsafe(32) for _ in range(3))
         leaving = Leaving(issuer.issuer, state, nonce, verifier, to if _OWN_PAGE.fullmatch(to) else "/")
         challenge = base64.urlsafe_b64encode(hashlib.sha256(leaving.verifier.encode()).digest()).decode().rstrip("=")
@@ -96,7 +96,7 @@ class Logins:
     async def finish(self, asked: Mapping[str, str], leaving: Leaving, base: str) -> Verified:
         """Who came back, with what the issuer gave their browser. Raises LoginRefused, IssuerUnknown, IssuerSilent,
         TokenRefused."""
-        issuer = self._of(leaving.issuer)
+        issuer = self._find_issuer(leaving.issuer)
         if (
             not hmac.compare_digest(asked.get("state", ""), leaving.state)
             or asked.get("iss", issuer.issuer) != issuer.issuer
@@ -126,14 +126,14 @@ class Logins:
     async def end_address(self, issuer_address: str, base: str) -> str:
         """Where the browser ends the login at the issuer too (OpenID Connect RP-Initiated Logout 1.0), and comes back from; empty
         where the issuer has no such page."""
-        issuer = self._of(issuer_address)
+        issuer = self._find_issuer(issuer_address)
         try:
             address = await self._address(issuer, "end_session_endpoint")
         except (IssuerSilent, IssuerUnknown):
             return ""
         return f"{address}?{urlencode({'client_id': issuer.client_id, 'post_logout_redirect_uri': base + '/'})}"
 
-    def _of(self, issuer_address: str) -> Issuer:
+    def _find_issuer(self, issuer_address: str) -> Issuer:
         issuer = self._issuers.all().get(issuer_address)
         if issuer is None or not issuer.client_id:
             raise IssuerUnknown("nobody logs in there; /oidc/issuers lists where people can")

@@ -41,13 +41,13 @@ async def get_usage(
 ) -> UsageAccount:
     """What runs have cost, in tokens and dollars. A run belongs to the day on which it began, and counts once it has ended, also
     when it is deleted later."""
-    everybody = subject == _ALL
+    all_subjects = subject == _ALL
     request = pb.GetUsageRequest(
         since=since,
         until=until,
         group_by=group_by,
-        subject="" if everybody else subject,
-        all_subjects=everybody,
+        subject="" if all_subjects else subject,
+        all_subjects=all_subjects,
     )
     answer = await services.orchestrator.GetUsage(request, timeout=services.settings.rpc_timeout_s)
     return UsageAccount.model_validate(encode(answer))

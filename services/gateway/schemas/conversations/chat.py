@@ -4,6 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from kit.vocabulary.memory_modes import MemoryMode
 from services.gateway.schemas.administration.models import BroughtModel
 from services.gateway.schemas.conversations.approvals import TAINTED, TAINTED_ARGUMENTS
 from services.gateway.schemas.conversations.events import ToolError
@@ -13,7 +14,6 @@ from services.gateway.schemas.fields import (
     MEMORY,
     CollectionId,
     Guard,
-    MemoryMode,
     Question,
     RequestBody,
     ThreadId,

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 from groundwork.orchestrator.v1 import orchestrator_pb2 as pb
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, field_validator
 
+from kit.vocabulary.memory_modes import MemoryMode
 from services.gateway.schemas.administration.models import BroughtModel
 from services.gateway.schemas.conversations.events import (
     AnswerStatus,
@@ -30,7 +31,6 @@ from services.gateway.schemas.fields import (
     Evidence,
     Guard,
     ListedName,
-    MemoryMode,
     Question,
     RequestBody,
     ThreadId,

@@ -4,7 +4,8 @@ from typing import Any, Literal
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, field_validator
 
-from services.gateway.schemas.fields import CollectionFilter, MemberName, MemoryMode, RequestBody, Title
+from kit.vocabulary.memory_modes import MemoryMode
+from services.gateway.schemas.fields import CollectionFilter, MemberName, RequestBody, Title
 from services.gateway.schemas.times import Moment
 
 DocumentStatus = Literal["queued", "processing", "ready", "failed", "deleted", "unknown", "kept"]

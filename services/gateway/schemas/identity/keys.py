@@ -6,8 +6,9 @@ from fastapi import Path, Query
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from kit.access.principal import MAX_GROUPS, SUBJECT_PATTERN, TENANT_PATTERN, usable_groups
+from kit.vocabulary.memory_modes import MemoryMode
 from services.gateway.schemas.documents import search
-from services.gateway.schemas.fields import GroupName, Guard, MemoryMode, Pattern, RequestBody, Title
+from services.gateway.schemas.fields import GroupName, Guard, Pattern, RequestBody, Title
 from services.gateway.schemas.times import Moment
 
 Scope = Literal["query", "ingest", "admin", "operator"]

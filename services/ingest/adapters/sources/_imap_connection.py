@@ -194,25 +194,25 @@ class ImapConnection:
             async with asyncio.timeout(_CALL_S):
                 return await asyncio.get_running_loop().run_in_executor(self._thread, do)
         except LoginError as error:
-            self._heed(error)
+            self._raise_if_busy(error)
             raise SourceAway(
                 f"{self._server.host} refuses the user or the password ({_said(error)}); give the source another password, where "
                 "the provider has them one that is made for programs"
             ) from error
         except (IMAPClientAbortError, OSError) as error:
-            self._heed(error)
+            self._raise_if_busy(error)
             raise SourceAway(
                 f"{self._server.host} cannot be asked ({_said(error)}); see that it is there, the next sync tries again"
             ) from error
         except IMAPClientError as error:
-            self._heed(error)
+            self._raise_if_busy(error)
             raise ImapRefused(_said(error)) from error
         except _MISREAD as error:
             raise SourceAway(
                 f"{self._server.host} does not answer as IMAP does; see that server and port are right"
             ) from error
 
-    def _heed(self, error: Exception) -> None:
+    def _raise_if_busy(self, error: Exception) -> None:
         """Raises SourceBusy where the server wants to be left alone."""
         if _WANTS_REST.search(str(error)):
             raise SourceBusy(

@@ -8,6 +8,7 @@ from email.header import decode_header, make_header
 from typing import Any
 
 from services.ingest.sources.models import SourceFile
+from services.ingest.sources.patterns import path_part
 
 _FOLDER_CHARS, _SUBJECT_CHARS, _ADDRESS_CHARS = 80, 100, 200
 
@@ -19,7 +20,7 @@ def described(key: str, folder: str, said: Mapping[bytes, Any]) -> SourceFile:
     day = sent.date().isoformat() if isinstance(sent, datetime) else ""
     mark = hashlib.sha256(key.encode()).hexdigest()[:8]
     title = " ".join(part for part in (day, _subject(envelope.subject), f"[{mark}]") if part)
-    parts = [_clean(part, _FOLDER_CHARS) for part in folder.split("/")]
+    parts = [path_part(part)[:_FOLDER_CHARS].strip() for part in folder.split("/")]
     path = "/".join(part for part in parts if part.strip(". "))[-_FOLDER_CHARS:].lstrip("/. ")
     sender = _address(envelope.from_)
     metadata = {"from": sender} if sender else {}
@@ -36,7 +37,7 @@ def _subject(raw: bytes | None) -> str:
         decoded = str(make_header(decode_header(text)))
     except (HeaderParseError, LookupError, ValueError):
         decoded = text
-    return _clean(decoded, _SUBJECT_CHARS)
+    return path_part(decoded)[:_SUBJECT_CHARS].strip()
 
 
 def _address(senders: Any) -> str:
@@ -47,9 +48,3 @@ def _address(senders: Any) -> str:
         return ""
     address = f"{parts[0].decode()}@{parts[1].decode()}".lower()  # type: ignore[union-attr]
     return address if address.isprintable() and len(address) <= _ADDRESS_CHARS else ""
-
-
-def _clean(text: str, chars: int) -> str:
-    """Without what a name cannot have."""
-    printable = "".join(char if char.isprintable() and char not in "/\\" else " " for char in text)
-    return " ".join(printable.split())[:chars].strip()

@@ -12,7 +12,7 @@ from services.ingest.adapters.sources._drive_api import FOLDER, DriveApi, DriveR
 from services.ingest.adapters.sources._google_token import GoogleToken
 from services.ingest.errors import BadSource, FileNotTaken, SourceAway, SourceTooLarge
 from services.ingest.sources.models import FailingFile, FileReaders, SourceFile, SourceListing
-from services.ingest.sources.patterns import matcher
+from services.ingest.sources.patterns import matcher, path_part
 from services.ingest.sources.ports import Opening, SourceField, SourceKind, SourceReader
 
 _API = "https://www.googleapis.com"
@@ -106,7 +106,7 @@ class DriveReader:
                     if error.status not in (403, 404):
                         raise _away(error) from error
                     folders[parent] = {}
-            names.insert(0, _clean(str(folders[parent].get("name", ""))))
+            names.insert(0, _path_part(str(folders[parent].get("name", ""))))
             parent = next(iter(folders[parent].get("parents", ())), "")
         return "".join(f"{name}/" for name in names) if parent == self._root else None
 
@@ -121,7 +121,7 @@ class DriveReader:
                     continue
                 if found.get("mimeType") == FOLDER:
                     if found["id"] not in paths:
-                        paths[found["id"]] = f"{paths[parent]}{_clean(str(found['name']))}/"
+                        paths[found["id"]] = f"{paths[parent]}{_path_part(str(found['name']))}/"
                         deeper.append(found["id"])
                 elif (file := await self._file(found, paths[parent], problems)) is not None:
                     files.append(file)
@@ -135,7 +135,7 @@ class DriveReader:
 
     async def _file(self, found: Mapping[str, Any], path: str, problems: list[FailingFile]) -> SourceFile | None:
         """None for what is no file that is wanted."""
-        kind, name = str(found.get("mimeType", "")), _clean(str(found.get("name", "")))
+        kind, name = str(found.get("mimeType", "")), _path_part(str(found.get("name", "")))
         exported, suffix = _EXPORTS.get(kind, ("", ""))
         if not exported and kind.startswith(_GOOGLES_OWN):
             return None
@@ -185,7 +185,7 @@ class DriveReader:
 
 def _who(permissions: Sequence[Mapping[str, Any]]) -> FileReaders:
     """People and groups by their addresses, a domain as a group. A link that must be known lets nobody in who searches."""
-    subjects, groups, everybody = set[str](), set[str](), False
+    subjects, groups, is_public = set[str](), set[str](), False
     for each in permissions:
         if each.get("deleted"):
             continue
@@ -198,14 +198,12 @@ def _who(permissions: Sequence[Mapping[str, Any]]) -> FileReaders:
             case "domain" if each.get("domain") and each.get("allowFileDiscovery"):
                 groups.add(str(each["domain"]).lower())
             case "anyone" if each.get("allowFileDiscovery"):
-                everybody = True
-    return FileReaders(frozenset(subjects), frozenset(groups), everybody)
+                is_public = True
+    return FileReaders(frozenset(subjects), frozenset(groups), is_public)
 
 
-def _clean(name: str) -> str:
-    """A part of a path."""
-    printable = "".join(char if char.isprintable() and char not in "/\\" else " " for char in name)
-    return " ".join(printable.split()).strip(". ") or "_"
+def _path_part(name: str) -> str:
+    return path_part(name).strip(". ") or "_"
 
 
 def _away(error: DriveRefused) -> SourceAway:

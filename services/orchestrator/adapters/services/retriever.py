@@ -88,7 +88,7 @@ class ServiceLibrary:
                     found += await self._named(document_id, collection_ids)
             else:
                 for collection_id in collection_ids:
-                    found += await self._of(collection_id, most - len(found))
+                    found += await self._list_documents(collection_id, most - len(found))
         return [_document(each) for each in found if each.report.chunk_count and each.revision_id][:most]
 
     async def _named(self, document_id: str, collection_ids: Sequence[str]) -> Sequence[ingest_pb2.Document]:
@@ -103,7 +103,7 @@ class ServiceLibrary:
         except NotFound:
             return None
 
-    async def _of(self, collection_id: str, most: int) -> Sequence[ingest_pb2.Document]:
+    async def _list_documents(self, collection_id: str, most: int) -> Sequence[ingest_pb2.Document]:
         """Those of a collection, by name."""
         found: list[ingest_pb2.Document] = []
         token = ""

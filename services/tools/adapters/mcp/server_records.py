@@ -15,22 +15,18 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
-import structlog
 from pydantic import SecretStr
 
 from kit.access.sealing import CannotOpen, Sealer
-from kit.errors import Aborted, Unavailable
+from kit.errors import Aborted
 from kit.jetstream import Entry, KeyValue, Nats
 from kit.stores.followed_settings import FollowedSettings
-from services.tools.errors import NoSealingKey
+from services.tools.adapters.sealed_records import SealedRecords, encode_sealed, require_sealer
 from services.tools.sources.logins import Login, WaitingLogin
 from services.tools.sources.remote_records import Approval, ServerRecord
 from services.tools.state import SERVERS
 
-_log = structlog.get_logger()
 _LOGIN, _WAITING = "login", "waiting"
-_RESEAL_EVERY_S = 5.0
-"""A changed key is seen within a second; the one before is known to no process that starts later."""
 
 
 class KeyValueServerRecords:
@@ -43,7 +39,7 @@ class KeyValueServerRecords:
         self._records: dict[str, dict[str, ServerRecord]] = {}
         self._logins: dict[str, bytes] = {}
         """By key, sealed."""
-        self._stored: dict[str, Entry] = {}
+        self.secrets = SealedRecords(SERVERS.name, bucket, sealer, (_LOGIN, "headers"), self._place_of, self._apply)
         self.settings: FollowedSettings
 
     @classmethod
@@ -74,14 +70,14 @@ class KeyValueServerRecords:
             if key in self._logins:
                 await self.settings.put(key, b"null")
             return
-        sealed = self._required_sealer().seal(_encode_login(login), _place(key, self._url(key)))
+        sealed = require_sealer(self._sealer).seal(_encode_login(login), _place(key, self._url(key)))
         await self.settings.put(key, _encode_sealed_login(sealed))
 
     async def replace_login(self, tenant_id: str, server: str, known: Login, login: Login) -> bool:
         key = _login_key(tenant_id, server)
-        sealed = self._required_sealer().seal(_encode_login(login), _place(key, self._url(key)))
+        sealed = require_sealer(self._sealer).seal(_encode_login(login), _place(key, self._url(key)))
         while self.login(tenant_id, server) == known:
-            revision = self._stored[key].revision
+            revision = self.secrets.revision(key)
             try:
                 await self.settings.put(key, _encode_sealed_login(sealed), instead_of=revision)
             except Aborted:  # perhaps it was sealed anew, and is the same
@@ -91,7 +87,7 @@ class KeyValueServerRecords:
         return False
 
     def _is_another(self, key: str, revision: int) -> bool:
-        return self._stored[key].revision != revision
+        return self.secrets.revision(key) != revision
 
     async def changed_login(self, tenant_id: str, server: str, known: Login, *, timeout_s: float) -> Login | None:
         try:
@@ -101,40 +97,10 @@ class KeyValueServerRecords:
             return None
         return self.login(tenant_id, server)
 
-    async def keep_sealed(self) -> None:
-        """Seals anew what a changed key has sealed before. Runs until cancelled."""
-        while True:
-            try:
-                await self.reseal()
-            except Unavailable as error:
-                _log.warning("tool_servers_not_resealed", error=error.message)
-            await asyncio.sleep(_RESEAL_EVERY_S)
-
-    async def reseal(self) -> None:
-        """Seals under the newest key what was sealed under another that this process has seen, and opens what it could not open
-        until now. Raises Unavailable."""
-        for key, entry in list(self._stored.items()):
-            sealed = _sealed_of(entry)
-            if self._sealer is None or not sealed:
-                continue
-            place = _place(key, self._url(key))
-            try:
-                opened = self._sealer.open(sealed, place)
-            except CannotOpen:
-                continue
-            if self._sealer.is_newest(sealed):
-                await self._apply(entry)  # the key has come after the record
-                continue
-            try:
-                await self._bucket.update(key, _with_sealed(entry, self._sealer.seal(opened, place)), entry.revision)
-            except Aborted:
-                continue  # another process was first, or the record was changed
-
     async def _apply(self, entry: Entry) -> None:
         tenant_id, _, rest = entry.key.partition(".")
         server, _, what = rest.partition(".")
-        sealed = _sealed_of(entry)
-        self._stored[entry.key] = entry
+        sealed = self.secrets.keep(entry)
         if what:
             self._logins.pop(entry.key, None)
             if sealed:
@@ -146,22 +112,20 @@ class KeyValueServerRecords:
         if record is not None:
             known[server] = self._opened(record, entry.key)
 
+    def _place_of(self, entry: Entry) -> str:
+        return _place(entry.key, self._url(entry.key))
+
     def _url(self, key: str) -> str:
         tenant_id, server, *_ = key.split(".")
         return self._records.get(tenant_id, {}).get(server, ServerRecord()).url
-
-    def _required_sealer(self) -> Sealer:
-        if self._sealer is None:
-            raise NoSealingKey("this installation keeps no secrets: an operator gives the tools service a key first")
-        return self._sealer
 
     def _sealed(self, record: ServerRecord, key: str) -> ServerRecord:
         """The record as it is stored; headers that this process could not open stay as they are."""
         if not record.headers:
             return record
         headers = {name: value.get_secret_value() for name, value in record.headers.items()}
-        sealed = self._required_sealer().seal(json.dumps(headers).encode(), _place(key, record.url))
-        return replace(record, sealed=base64.b64encode(sealed).decode())
+        sealed = require_sealer(self._sealer).seal(json.dumps(headers).encode(), _place(key, record.url))
+        return replace(record, sealed=encode_sealed(sealed))
 
     def _opened(self, record: ServerRecord, key: str) -> ServerRecord:
         if not record.sealed or self._sealer is None:
@@ -206,7 +170,7 @@ def decode(value: bytes) -> ServerRecord | None:
 
 def _encode_sealed_login(sealed: bytes) -> bytes:
     """A version that knows no logins reads a server without an address, and passes it over."""
-    return json.dumps({"url": "", "approved": {}, _LOGIN: base64.b64encode(sealed).decode()}).encode()
+    return json.dumps({"url": "", "approved": {}, _LOGIN: encode_sealed(sealed)}).encode()
 
 
 def _encode_login(login: Login) -> bytes:
@@ -228,15 +192,3 @@ def _decode_login(opened: bytes) -> Login:
         waiting=waits
         and WaitingLogin(waits["state"], waits["verifier"], waits["subject"], datetime.fromisoformat(waits["until"])),
     )
-
-
-def _sealed_of(entry: Entry) -> bytes:
-    """What is sealed in an entry; empty where nothing is."""
-    data = json.loads(entry.value or b"null") or {}
-    return base64.b64decode(data.get(_LOGIN) or data.get("headers") or "")
-
-
-def _with_sealed(entry: Entry, sealed: bytes) -> bytes:
-    data: dict[str, Any] = json.loads(entry.value or b"{}")
-    name = _LOGIN if _LOGIN in data else "headers"
-    return json.dumps({**data, name: base64.b64encode(sealed).decode()}).encode()
