@@ -1,30 +1,14 @@
-"""Who may connect to whom: the arrows of docs/architecture.md as a table, and what a pod finds when it tries."""
+"""What a pod finds when it tries to connect to others."""
 
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tests.chart.services import SETTINGS
 from tests.cluster.cluster import Cluster, CommandFailed, Pod, command
 
-GRPC = 7000
-ARROWS: dict[str, dict[str, set[int]]] = {
-    "gateway": {
-        **{
-            name: {GRPC}
-            for name in ("orchestrator", "ingest", "ingest-worker", "retriever", "reranker", "memory", "tools")
-        },
-        "nats": {4222},
-    },
-    "orchestrator": {**{name: {GRPC} for name in ("retriever", "reranker", "memory", "tools")}, "nats": {4222}},
-    "retriever": {"reranker": {GRPC}, "nats": {4222}},
-    "reranker": {},
-    "ingest": {"retriever": {GRPC}, "nats": {4222}},
-    "ingest-worker": {"retriever": {GRPC}, "reranker": {GRPC}, "nats": {4222}},
-    "memory": {"nats": {4222}},
-    "tools": {"retriever": {GRPC}, "reranker": {GRPC}, "ingest": {GRPC}, "nats": {4222}},
-    "nats": {"nats": {6222}},
-}
-"""From → to → ports. Whatever is not here is refused."""
+COMPONENTS = frozenset({*SETTINGS, "nats"})
+"""Of the small values."""
 
 _PROBE = """
 import concurrent.futures, json, socket, sys

@@ -6,7 +6,7 @@ from kit.testing.openai import ScriptedModel
 from tests.cluster.breaking import about_killing, kill_and_wait, staying, used_while_broken
 from tests.cluster.cluster import Cluster, Pod
 from tests.cluster.facts import User
-from tests.cluster.network import ARROWS
+from tests.cluster.network import COMPONENTS
 from tests.cluster.release import Release
 from tests.cluster.report import Report
 from tests.cluster.traffic import Load, Traffic
@@ -25,9 +25,9 @@ def test_one_pod_of_each_kind_is_killed(
         report.section("SIGKILL, one pod of each kind", about_killing(SHORT)) as section,
         used_while_broken(release, users, SHORT, section) as traffic,
     ):
-        for component in ARROWS:
+        for component in COMPONENTS:
             kill_and_wait(release.cluster, first[component], traffic)
-        section.figure("pods killed", len(ARROWS))
+        section.figure("pods killed", len(COMPONENTS))
 
 
 @pytest.mark.long
