@@ -22,7 +22,7 @@ from cli.commands.administration.tool_servers import tool_servers
 from cli.commands.administration.usage import usage
 from cli.commands.conversations.agents import agents
 from cli.commands.conversations.approvals import approvals
-from cli.commands.conversations.chatting import Verify, chat
+from cli.commands.conversations.chatting import Session, Verify, chat, is_parked
 from cli.commands.conversations.connections import connections
 from cli.commands.conversations.extract import extract
 from cli.commands.conversations.memory import memory
@@ -44,7 +44,7 @@ from cli.operating.signing_keys import signing_keys
 from cli.operating.store import backup, doctor, restore
 from cli.process import OneText, Program
 from cli.program import program
-from cli.running import WHERE, use_key
+from cli.running import WHERE, exit_code_of, use_key
 from cli.running import run as run_connected
 from kit.version import release
 
@@ -232,21 +232,27 @@ def ask_command(
     """
     output = Output(as_json=as_json)
 
-    async def run(gateway: Gateway) -> int:
+    view = RunView(output)
+
+    async def begin(gateway: Gateway) -> int:
         if thread and len(collection) > 1:
             raise UsageError("A thread continues over one collection: give one --collection.")
         if agent and len(collection) > 1:
             raise UsageError("An agent answers over one collection: give one --collection.")
         asked = tuple(given(each, "collection") for each in collection)
         continued = None if thread is None else given(thread, "thread")
-        view = RunView(output)
-        await view.follow(gateway, Question(in_words(question, "question"), asked, continued, agent, verify))
-        view.finish()
-        if view.exit_code == REFUSED and not as_json:
-            output.remarks(await where_else(gateway, collection))
-        return view.exit_code
+        question_ = Question(in_words(question, "question"), asked, continued, agent, verify)
+        await view.follow(gateway, question_, until=is_parked)
+        return 0
 
-    run_connected(run, interrupted="Cancelled.")
+    async def remark(gateway: Gateway) -> int:
+        output.remarks(await where_else(gateway, collection))
+        return REFUSED
+
+    code = Session(output).see_through(view, exit_code_of(begin, "Cancelled."))
+    if code == REFUSED and not as_json:
+        code = exit_code_of(remark, "Cancelled.")
+    raise typer.Exit(code)
 
 
 @app.command(cls=OneText, epilog=WHERE)

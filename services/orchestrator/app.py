@@ -290,6 +290,7 @@ async def _modes(
             checks,
             remembering,
             Guard(settings.guard),
+            settings.approval_life_s,
             switches.is_on,
         ),
         settings,

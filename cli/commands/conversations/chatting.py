@@ -133,6 +133,8 @@ class Session:
         if self._output.as_json:
             view.finish()
         else:
+            if view.run.answer:  # an e-mail with it waits
+                view.finish()
             run_id = view.position.run_id
             how = (
                 f"Answer with: groundwork runs answer {run_id}"

@@ -9874,6 +9874,11 @@ export interface components {
          */
         WaitingRun: {
             /**
+             * Answer
+             * @description What was answered so far: all of it where an e-mail waits that is to be sent with it.
+             */
+            answer?: string | null;
+            /**
              * Approvals
              * @description Calls that wait for a decision.
              */

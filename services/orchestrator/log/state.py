@@ -34,6 +34,8 @@ RESUMED = "resume"
 """Phase of the event that says that another worker continues the run."""
 TIME_UP = "timeout"
 """Step of a run whose time has run out and that answers with what it has found."""
+DELIVERY = "delivery"
+"""Step of a run that is asked to mail its answer; what is done about it has keys below."""
 _DAMAGED = "EVENT_DAMAGED"
 
 

@@ -44,6 +44,7 @@ class Grounded(Mode):
     description = "The next message of a conversation over documents, answered by an agent."
     takes_agents = True
     takes_functions = True
+    delivers = True
     remembers = True
 
     def __init__(self, services: ModeServices, limits: Limits, with_tools: ChatLimits = ChatLimits()) -> None:  # noqa: B008 - frozen

@@ -53,6 +53,9 @@ class ModeServices:
     guard: Guard = Guard.FLAG
     """What becomes of questions that are not safe, unless a request is stricter."""
 
+    approval_life_s: float = 900.0
+    """How long a person has to allow an e-mail with an answer."""
+
     is_agent_on: Callable[[str], bool] = lambda _: True
     """Whether an operator has left the agent of this name switched on."""
 
@@ -93,6 +96,9 @@ class Mode(Protocol):
 
     speaks: bool = False
     """Whether a request may ask for an answer that is going to be read aloud."""
+
+    delivers: bool = False
+    """Whether an answer is mailed where the message asks for it."""
 
     remembers: bool = False
     """Whether what is remembered of the user is used, and the turn is learnt from."""

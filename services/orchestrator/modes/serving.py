@@ -7,6 +7,7 @@ from types import ModuleType
 from kit.dropped_in import modules_in
 from kit.llm.sampling import use_sampling
 from services.orchestrator import modes as folder
+from services.orchestrator.delivering.delivery import Deliveries, Delivery
 from services.orchestrator.errors import ModeNotOffered
 from services.orchestrator.guard.policy import Guard, flag_question, strictest
 from services.orchestrator.guard.reporting import report_safety_to
@@ -25,6 +26,7 @@ class Modes:
     def __init__(self, modes: Iterable[Mode], services: ModeServices) -> None:
         self._modes = {mode.name: mode for mode in modes}
         self._services = services
+        self._deliveries = Deliveries(services.tools, services.threads, services.approval_life_s)
         self.agents = services.agents
         self.guard = services.guard
 
@@ -56,13 +58,23 @@ class Modes:
             with report_safety_to(run.say), use_sampling(record.request.sampling):
                 if strictest(self.guard, record.request.guard) is not Guard.PASS:
                     await flag_question(record.request.question)
-                answer = await run.once("answer", partial(mode.answer, run, record), Answer, of_steps=True)
+                delivery = await self._deliveries.read(run, record) if mode.delivers else None
+                do = partial(self._answered, mode, run, record, delivery)
+                answer = await run.once("answer", do, Answer, of_steps=True)
+                if delivery is not None:
+                    await self._deliveries.deliver(run, record, delivery, answer)
             await run.tell_usage()
             status = RunStatus.TIMEOUT if journal.progress.is_time_up else status_of(answer)
             await self._services.threads.remember(journal, record, answer, status)
             if mode.remembers:
                 await self._services.remembering.queue(journal, record)
             return await run.end(status)
+
+    async def _answered(self, mode: Mode, run: Run, record: RunRecord, delivery: Delivery | None) -> Answer:
+        if delivery is None:
+            return await mode.answer(run, record)
+        earlier = await self._deliveries.earlier_answer(run, record, delivery)
+        return earlier or await mode.answer(run, delivery.asked(record))
 
     async def remember_unfinished(self, record: RunRecord, journal: Journal, status: RunStatus) -> None:
         """Keeps the turn of a run that ends without having been answered to its end."""

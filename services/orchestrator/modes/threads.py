@@ -55,6 +55,18 @@ class Threads:
                 await run.say(degraded("memory", "memory", error, "Going on without what was said before."))
             return ()
 
+    async def answer_of(self, record: RunRecord, run_id: str) -> Answer | None:
+        """The answer of an earlier run of the same user, noted as text that this run holds; None where it is gone."""
+        source = Source.run(run_id)
+        try:
+            found = await self._runs(RunKey(record.key.tenant_id, run_id))
+            if found is None or found.subject != record.subject:
+                return None
+            forgotten = await self._sources.depend(record.dependent, [source])
+        except GroundworkError:
+            return None
+        return None if source in forgotten else found.outcome.answer
+
     async def _said_in_runs(self, run: Run, record: RunRecord, *, says_failure: bool) -> Sequence[Turn]:
         """What was said in the runs that this one goes on from, as far as they are still there."""
         earlier: list[RunRecord] = []

@@ -16,6 +16,7 @@ from services.orchestrator.errors import BudgetSpent, FencedOff, Parked, signal_
 from services.orchestrator.limits.reservations import Reservations
 from services.orchestrator.log.events import RunError, RunStatus, Verification
 from services.orchestrator.log.journal import Journal
+from services.orchestrator.log.state import DELIVERY
 from services.orchestrator.metrics import CITATIONS, DEGRADED_RUNS, LOST_RUNS, RUN_SECONDS, RUNS, part_label
 from services.orchestrator.models import RunLimits, RunRecord
 from services.orchestrator.modes.serving import Modes
@@ -27,6 +28,8 @@ from services.orchestrator.steps.run import end, end_lost, status_of, tell_time_
 _log = structlog.get_logger()
 _FINISHING_S = 10.0
 """For what follows a logged answer: usage, the thread, `done`; and for the answer of a run whose time is up."""
+_DELIVERING_S = 45.0
+"""The same where the answer is to be mailed: a mail server may take half a minute."""
 _LOST_LOG_RETRY_S = 1.0
 _UNFINISHED = (RunStatus.CANCELLED, RunStatus.TIMEOUT, RunStatus.FAILED)
 _OUT_OF_TIME = RunError("DEADLINE_EXCEEDED", "RUN_TIMEOUT", "the run took longer than its budget", retryable=True)
@@ -238,7 +241,7 @@ class Execution:
         """Of the time that may be worked on the run, by all workers together."""
         if self.journal.progress.answer is not None or self.journal.progress.is_time_up:
             self._finishing = True
-            return _FINISHING_S
+            return _DELIVERING_S if DELIVERY in self.journal.progress.results else _FINISHING_S
         told = self.journal.progress.budgets
         budget_s = told.wall_clock_s or self.record.request.budgets.wall_clock_s or self._services.limits.wall_clock_s
         return max(0.0, min(budget_s, self._services.limits.wall_clock_s) - self.journal.worked_s)

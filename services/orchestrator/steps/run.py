@@ -129,6 +129,10 @@ class Run:
         """Has the run spend no more than these budgets either, from now on."""
         self.budgets = Ledger(in_force(budgets, self.budgets.budgets), self.journal)
 
+    def widen(self) -> None:
+        """Has the run spend what it began with again: what follows an answer is not bound by what its agent got."""
+        self.budgets = Ledger(self.journal.progress.budgets, self.journal)
+
     def is_recorded(self, key: str) -> bool:
         """Whether the step was done, or is an effect that has begun: to come to it again costs nothing, or must be done."""
         return key in self.journal.progress.results or key in self.journal.progress.intents

@@ -18,7 +18,8 @@ from kit.testing.openai import Reply, ScriptedModel, scripted_model
 from services.gateway.settings import GatewaySettings
 from services.orchestrator.answering.drafting import Drafter
 from services.orchestrator.answering.generation import Generator
-from services.orchestrator.models import SearchQuery
+from services.orchestrator.log.events import EffectClass
+from services.orchestrator.models import SearchQuery, Tool
 from services.orchestrator.modes.agents import discover_agents
 from services.orchestrator.modes.serving import discover_modes
 from services.orchestrator.settings import OrchestratorSettings
@@ -77,6 +78,7 @@ SUM = {"name": "math_eval", "arguments": json.dumps({"expression": "6*7"})}
 CALLS_MATH = Reply([{"tool_calls": [{"index": 0, "id": "c1", "function": SUM}]}], finish_reason="tool_calls")
 FILLED_IN = {"milestones": [{"year": 1889, "what": "The tower was built in 1889. [1]"}]}
 MESSAGE = {"message": "When was the tower built?", "agent": "milestones"}
+SEND_EMAIL = Tool("send_email", "Sends.", {"type": "object"}, EffectClass.ONCE, needs_approval=True)
 PATH = "/v1/collections/default/chat"
 JSON = {"Accept": "application/json"}
 
@@ -143,7 +145,7 @@ async def _serving(
             model=model,
             searcher=searcher,
             memory=memory,
-            tools=FakeTools(TOOLS, answered),
+            tools=FakeTools((*TOOLS, SEND_EMAIL), answered),
             agents=discover_agents(settings.agents_folders),
         )
         orchestrator = await start_orchestrator(worker=discover_modes(services, settings))
@@ -243,3 +245,23 @@ async def test_agent_with_tools_has_its_model_call_them_and_no_others(
 async def test_agent_with_tools_searches_where_no_model_calls_them(serve: Callable[..., Any]) -> None:
     answer = await (await serve()).answered({**MESSAGE, "agent": "calculator"})
     assert (answer["answer"], answer["method"]) == ("The tower was built in 1889 by Gustave Eiffel. [1]", "extractive")
+
+
+async def test_the_answer_is_there_before_its_email_is_allowed_and_sent(serve: Callable[..., Any]) -> None:
+    client = (await serve()).client
+    message = {"message": "When was the tower built? Then mail it to anna@example.org", "agent": "reasoning"}
+    answer = await client.post(PATH, json=message, headers=JSON)
+    waiting = answer.json()
+    assert (answer.status_code, waiting["status"]) == (202, "waiting"), waiting
+    (asked,) = waiting["approvals"]
+    assert waiting["answer"] in asked["arguments"]["text"]
+    assert asked["arguments"]["to"] == ["anna@example.org"]
+    decision = {"decision": "allow", "arguments_hash": asked["arguments_hash"]}
+    decided = await client.post(f"/v1/approvals/{asked['id']}", json=decision)
+    assert decided.status_code == 200, decided.text
+    async with client.stream("GET", f"/v1/runs/{waiting['run_id']}/events") as response:
+        events = {each.event: each.data async for each in received(response)}
+    assert (events["tool_result"]["step"], events["tool_result"]["ok"]) == ("delivery/send", True)
+    assert events["done"]["status"] == "completed"
+    run = (await client.get(f"/v1/runs/{waiting['run_id']}")).json()
+    assert run["answer"]["text"] == waiting["answer"]

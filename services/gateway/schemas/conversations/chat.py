@@ -88,6 +88,10 @@ class WaitingRun(BaseModel):
     run_id: str = Field(description="The run.")
     status: Literal["waiting"] = Field(description="It waits.")
     thread_id: str | None = Field(description="The thread, if there is one.")
+    answer: str | None = Field(
+        default=None,
+        description="What was answered so far: all of it where an e-mail waits that is to be sent with it.",
+    )
     approvals: list[WaitingApproval] = Field(description="Calls that wait for a decision.")
     input: WaitingInput | None = Field(default=None, description="The question that waits for an answer of the user.")
     until: Moment | None = Field(description="At this moment it goes on without.")

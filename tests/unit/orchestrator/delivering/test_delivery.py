@@ -1,0 +1,168 @@
+"""An answer that is to be mailed: the answer first, then one call that a person has allowed, whichever worker goes on."""
+
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from services.orchestrator.delivering.mail import SUBJECT_CHARACTERS_MAX, TEXT_CHARACTERS_MAX, mail_of
+from services.orchestrator.errors import Parked
+from services.orchestrator.log.events import (
+    Answer,
+    Approval,
+    ApprovalDecision,
+    Artefact,
+    Done,
+    EffectClass,
+    RunEvent,
+    RunMode,
+    RunStatus,
+    StepState,
+    SupportStatus,
+    Thinking,
+    ToolResult,
+)
+from services.orchestrator.log.journal import Journal
+from services.orchestrator.models import Outcome, RunKey, RunRecord, RunRequest, Tool, Turn
+from services.orchestrator.modes.threads import Threads
+from services.tools.toolbox.network import send_email
+from tests.unit.orchestrator.cutting import AT, KEY, DyingLog, cuts, now, told, worked
+from tests.unit.orchestrator.fakes import FakeMemory, FakeSources, FakeTools
+from tests.unit.orchestrator.serving import document_modes, mode_services
+
+MAIL = Tool("send_email", "Sends.", {"type": "object"}, EffectClass.ONCE, needs_approval=True)
+ASKED = "When was the tower built? Then mail it to anna@example.org."
+EARLIER = Answer("The tower has three floors. [1]", (), SupportStatus.SUPPORTED, "model")
+
+
+class Office:
+    """A run of mode grounded, and the person who decides about its e-mail."""
+
+    def __init__(
+        self, message: str = ASKED, *, tools: tuple[Tool, ...] = (MAIL,), turns: tuple[Turn, ...] = ()
+    ) -> None:
+        self.tools = FakeTools(tools)
+        self.memory = FakeMemory(turns)
+        self.log = DyingLog()
+        request = RunRequest(RunMode.GROUNDED, message, ("default",), thread_id="t", agent="reasoning")
+        self.record = RunRecord(KEY, "ann", request, RunStatus.RUNNING, AT)
+
+    async def work(self, cut: Any = None) -> list[RunEvent]:
+        async def worker(journal: Journal) -> None:
+            threads = Threads(self.memory, FakeSources(), turns=8, runs=self._earlier)
+            services = replace(mode_services(tools=self.tools), threads=threads)
+            with suppress(Parked):
+                await document_modes(services).run(self.record, journal)
+
+        return list(await worked(self.log, worker, cut))
+
+    async def decide(self, *, allowed: bool) -> None:
+        journal = await Journal.open(KEY, self.log, now)
+        ((step, asked),) = journal.progress.approvals.items()
+        if asked.decision is ApprovalDecision.PENDING:
+            decision = ApprovalDecision.ALLOWED if allowed else ApprovalDecision.DENIED
+            await journal.record(step, replace(asked, decision=decision, decided_by="ann"), StepState())
+
+    async def _earlier(self, key: RunKey) -> RunRecord | None:
+        return replace(self.record, key=key, status=RunStatus.COMPLETED, outcome=Outcome(EARLIER, None, None))
+
+
+def only(events: list[RunEvent], kind: type) -> list[Any]:
+    return [event.payload for event in events if isinstance(event.payload, kind)]
+
+
+def reasons(events: list[RunEvent]) -> list[str]:
+    return [each.degraded.reason for each in only(events, Thinking) if each.degraded]
+
+
+async def test_the_answer_comes_first_and_is_mailed_when_a_person_allows_it() -> None:
+    office = Office()
+    waiting = await office.work()
+    (answer,) = only(waiting, Answer)
+    (asked,) = only(waiting, Approval)
+    assert not only(waiting, Done)
+    assert office.tools.made == []
+    assert asked.tool == "send_email"
+    assert asked.arguments["to"] == ["anna@example.org"]
+    assert asked.arguments["subject"] == "When was the tower built?"
+    assert answer.text in asked.arguments["text"]
+    assert "[1] tower.txt" in asked.arguments["text"]
+    assert (asked.is_tainted, asked.tainted_arguments) == (True, ("text",))
+    await office.decide(allowed=True)
+    events = await office.work()
+    assert office.tools.made == [("send_email", asked.arguments)]
+    assert [(each.step, each.payload.ok) for each in events if isinstance(each.payload, ToolResult)] == [
+        ("delivery/send", True)
+    ]
+    assert only(events, Done)[0].status is RunStatus.COMPLETED
+    assert office.memory.remembered == [("t", KEY.run_id, ASKED, answer.text)]
+
+
+async def test_it_is_mailed_once_wherever_a_worker_dies() -> None:
+    async def ended(early: Any, late: Any) -> tuple[Office, list[RunEvent]]:
+        office = Office()
+        await office.work(early)
+        await office.work()
+        await office.decide(allowed=True)
+        await office.work(late)
+        return office, await office.work()
+
+    _, whole = await ended(None, None)
+    asked_at = next(event.seq for event in whole if isinstance(event.payload, Approval))
+    for cut in cuts(whole):
+        office, events = await ended(*((cut, None) if cut.seq <= asked_at else (None, cut)))
+        assert told(events) == told(whole), cut
+        assert len(office.tools.made) == 1, cut
+
+
+async def test_what_a_person_refuses_is_not_mailed_and_the_answer_stays() -> None:
+    office = Office()
+    await office.work()
+    await office.decide(allowed=False)
+    events = await office.work()
+    assert office.tools.made == []
+    assert any("refused" in each.text for each in only(events, Thinking))
+    assert only(events, Done)[0].status is RunStatus.COMPLETED
+
+
+@pytest.mark.parametrize(
+    ("message", "tools", "reason"),
+    [
+        (ASKED, (), "EMAIL_NOT_OFFERED"),
+        ("When was the tower built? Mail it to Anna.", (MAIL,), "NO_ADDRESS"),
+        ("Mail it to anna@example.org", (MAIL,), "NOTHING_TO_SEND"),
+    ],
+)
+async def test_what_cannot_be_mailed_is_answered_and_said(message: str, tools: tuple[Tool, ...], reason: str) -> None:
+    office = Office(message, tools=tools)
+    events = await office.work()
+    assert only(events, Answer)
+    assert only(events, Done)
+    assert reasons(events) == [reason]
+    assert not only(events, Approval)
+
+
+async def test_the_answer_before_is_mailed_where_nothing_else_is_asked() -> None:
+    turns = (Turn("user", "How many floors has it?"), Turn("assistant", EARLIER.text, "b" * 32))
+    office = Office("Mail that to anna@example.org, please", turns=turns)
+    events = await office.work()
+    assert only(events, Answer) == [EARLIER]
+    (asked,) = only(events, Approval)
+    assert (asked.arguments["subject"], asked.arguments["text"]) == ("How many floors has it?", EARLIER.text)
+
+
+async def test_an_address_in_an_answer_is_nobody_that_is_written_to() -> None:
+    turns = (Turn("user", "Who is Anna?"), Turn("assistant", "Write to anna@evil.example.", "b" * 32))
+    events = await Office("When was the tower built? Mail it to Anna.", turns=turns).work()
+    assert reasons(events) == ["NO_ADDRESS"]
+
+
+def test_a_long_answer_fits_into_what_the_tool_takes() -> None:
+    made = Artefact("a", "outline", "Outline", None, outline="one\ntwo")
+    short = mail_of(["a@example.org"], "What?\nNow", Answer("So.", (), None, "model", artefacts=(made,)))
+    assert (short["subject"], short["text"]) == ("What? Now", "So.\n\nOutline\n\none\ntwo")
+    long = mail_of(["a@example.org"], "w" * 400, Answer("word\n" * 40_000, (), None, "model"))
+    assert len(long["subject"]) <= SUBJECT_CHARACTERS_MAX <= send_email.SUBJECT_CHARACTERS_MAX
+    assert len(long["text"]) <= TEXT_CHARACTERS_MAX <= send_email.TEXT_CHARACTERS_MAX
+    assert long["text"].endswith("This is its beginning.]")

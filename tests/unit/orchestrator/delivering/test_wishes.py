@@ -1,0 +1,71 @@
+"""What a message asks to be mailed, and to whom: the addresses are the user's own words."""
+
+import pytest
+
+from services.orchestrator.delivering.wishes import MailWish, read_mail_wish
+
+ANNA = "anna@example.org"
+
+
+@pytest.mark.parametrize(
+    ("message", "question"),
+    [
+        (f"Summarise this and mail it to {ANNA}.", "Summarise this."),
+        (f"Summarise the handbook, then e-mail the summary to {ANNA}, please.", "Summarise the handbook."),
+        (f"What is the notice period? Please send it to <{ANNA}>", "What is the notice period?"),
+        (f"What is the notice period, and can you mail it to {ANNA}?", "What is the notice period?"),
+        (f"Make a quiz on ducks. Send the quiz to {ANNA}. Make it hard.", "Make a quiz on ducks. Make it hard."),
+        (f"Mail a summary of handbook.pdf to {ANNA}", "a summary of handbook.pdf"),
+        (f"Please e-mail {ANNA} a summary of handbook.pdf.", "a summary of handbook.pdf"),
+        (f"Fasse das Handbuch zusammen und schick es per Mail an {ANNA}", "Fasse das Handbuch zusammen"),
+        (f"Résume le manuel et envoie-le à {ANNA}", "Résume le manuel"),
+        (f"Resume el manual y envíalo a {ANNA}", "Resume el manual"),
+        (f"Кратко изложи документ и отправь на {ANNA}", "Кратко изложи документ"),
+        (f"Mail it to {ANNA}", ""),
+    ],
+)
+def test_the_question_is_what_is_left(message: str, question: str) -> None:
+    assert read_mail_wish(message) == MailWish(question, [ANNA])
+
+
+def test_several_recipients_each_once() -> None:
+    wish = read_mail_wish(f"Summarise this and mail it to {ANNA}, bob@example.org and {ANNA}")
+    assert wish == MailWish("Summarise this", [ANNA, "bob@example.org"])
+
+
+@pytest.mark.parametrize(
+    ("to", "earlier"),
+    [
+        ("Anna", "Anna's address is anna@example.org."),
+        ("her", "Write to anna@example.org about it."),
+        ("me", "My e-mail address is anna@example.org."),
+    ],
+)
+def test_who_is_meant_stands_in_an_earlier_message(to: str, earlier: str) -> None:
+    assert read_mail_wish(f"Summarise this and mail it to {to}", [earlier, "What does it cost?"]) == MailWish(
+        "Summarise this", [ANNA]
+    )
+
+
+@pytest.mark.parametrize("to", ["me", "her", "Anna", "the board"])
+def test_somebody_without_an_address_gets_nothing(to: str) -> None:
+    message = f"Summarise this and mail it to {to}"
+    earlier = ["Two are called Anna: anna.a@example.org, anna.b@example.org."] if to == "Anna" else []
+    assert read_mail_wish(message, earlier) == MailWish(message, ())
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        f"Who is to send the report to {ANNA}?",
+        f"How do I fill in the form and mail it to {ANNA}?",
+        f"Which address does the letter from {ANNA} name?",
+        f"Do not mail it to {ANNA}",
+        "Explain how to print it and send it to the tax office",
+        "What did Bob mail Anna?",
+        "Summarise the mail from Anna",
+        "send me the list of duties",
+    ],
+)
+def test_other_messages_ask_for_no_mail(message: str) -> None:
+    assert read_mail_wish(message) is None
