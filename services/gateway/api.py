@@ -50,7 +50,7 @@ from services.gateway.routes.documents import (
     upload,
 )
 from services.gateway.routes.identity import audit as audit_routes
-from services.gateway.routes.identity import connections, keys, me, oauth, oidc
+from services.gateway.routes.identity import connections, keys, me, oauth, oidc, scim
 from services.gateway.schemas.conversations.chat import ToolChatResponse
 from services.gateway.schemas.conversations.events import EVENT_MODELS
 from services.gateway.schemas.conversations.runs import QaResponse
@@ -136,6 +136,7 @@ def create_api(backends: Backends, api_keys: Keys | None = None) -> FastAPI:
         me,
         keys,
         audit_routes,
+        scim,
         voice,
     ):
         app.include_router(module.router, dependencies=[Depends(authenticated)])

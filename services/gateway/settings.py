@@ -83,6 +83,12 @@ class GatewaySettings(MessageStoreSettings, LocalUserSettings, SigningServiceSet
     """With `api_keys`: file with the OIDC issuers whose tokens let people and services in as well, and what they may do; read again
     when it changes. docs/operations/single-sign-on.md shows one."""
 
+    scim_subject: str = Field(
+        default="{userName}", pattern=r"^([A-Za-z0-9][A-Za-z0-9._@+:|-]{0,31})?\{(userName|externalId)\}$"
+    )
+    """With `api_keys`: which subject a user is here whom an identity provider sends by SCIM: `{userName}` or `{externalId}`, behind
+    the issuer's `subject_prefix` where it has one, as in `okta.{externalId}`. It must be what tokens and API keys call the user."""
+
     bootstrap_key: SecretStr | None = None
     """With `api_keys`: a first API key (`Authorization: Bearer …`), good for as long as it stands here. Who shows it is the user of
     GROUNDWORK_LOCAL_TENANT_ID and GROUNDWORK_LOCAL_SUBJECT with scope `operator`, also while NATS is silent. At least 12 printable

@@ -1,7 +1,7 @@
 """What the gateway keeps in the message store."""
 
 from kit.shared_state import API_KEY_USES, API_KEYS
-from kit.state import DAY_S, Bucket, Stream
+from kit.state import DAY_S, Bucket, Stream, Watch
 
 OIDC_LOGOUTS = Bucket(
     "OIDC_LOGOUTS",
@@ -17,6 +17,14 @@ OIDC_SESSIONS = Bucket(
     kept_for_s=DAY_S,  # as long as a login may last
     if_lost="people log in again",
 )
+DIRECTORY = Bucket(
+    "DIRECTORY",
+    holds="users and groups that identity providers have sent by SCIM, deleted users too",
+    written_by=("gateway",),
+    watch=Watch.VALUES,  # a deactivation that was lost would open the door again
+    if_lost="people who were deactivated may get in again, and groups have no members, until the provider sends them again",
+    advice="Have the identity provider send all users and groups again, or restore a backup",
+)
 AUDIT = Stream(
     "AUDIT",
     "audit",
@@ -25,4 +33,4 @@ AUDIT = Stream(
     kept_for="`GROUNDWORK_AUDIT_RETENTION_DAYS`, within `GROUNDWORK_AUDIT_MAX_BYTES`",
     if_lost="it is not known any more who did what before; entries that follow show the gap to `groundwork audit verify`",
 )
-STATE = (API_KEYS, API_KEY_USES, OIDC_LOGOUTS, OIDC_SESSIONS, AUDIT)
+STATE = (API_KEYS, API_KEY_USES, OIDC_LOGOUTS, OIDC_SESSIONS, DIRECTORY, AUDIT)

@@ -2780,7 +2780,7 @@ export interface components {
             about_scopes: string[] | null;
             /**
              * About Subject
-             * @description Its user.
+             * @description Its user, or the user that SCIM was about.
              * @default null
              */
             about_subject: string | null;
@@ -2792,7 +2792,7 @@ export interface components {
             about_tenant_id: string | null;
             /**
              * Action
-             * @description `request` (something was changed), `refused`, `login`, `logout`, `key_created`, `key_rotated`, `key_revoked`.
+             * @description `request` (something was changed), `refused`, `login`, `logout`, `key_created`, `key_rotated`, `key_revoked`, `user_activated`, `user_deactivated`, `user_deleted` (by SCIM).
              */
             action: string;
             /**

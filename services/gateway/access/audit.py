@@ -34,7 +34,7 @@ _ALL_REFUSALS_A_MINUTE = 600
 """Logged in one chain: who has many addresses or keys must not fill the disk."""
 _UNANSWERED = 499
 """The client went away before there was an answer: something may have changed."""
-_AREA = re.compile(r"/(?:v1|ws|oidc)/[a-z-]{1,20}(?=/|\Z)")
+_AREA = re.compile(r"/(?:v1|ws|oidc|scim)/[a-z-]{1,20}(?=/|\Z)")
 """The part of a path that is logged of a request without a caller: the rest may be anything, a key pasted by mistake among it."""
 
 
@@ -98,6 +98,11 @@ class AuditLog:
         self._note(tenant_id, action=action, **fields)
         if key.tenant_id != tenant_id:
             self._store(key.tenant_id, {"action": action, **fields})
+
+    def user_changed(self, action: str, subject: str, admission: Admission, address: str) -> None:
+        """Notes that an identity provider has let somebody in, or not any more, as `action` says."""
+        tenant_id = admission.principal.tenant_id
+        self._note(tenant_id, action=action, **_who(admission), about_subject=subject, address=address)
 
     def logged_in(self, who: Principal, issuer: str, address: str) -> None:
         """Notes that somebody logged in by their browser."""

@@ -1,8 +1,8 @@
 """Who is asking. Decided once for each request, before anything of it is read but its head: by an API key, or by an OIDC issuer's
 token. Without keys every request is the one local user's.
 
-Everything below /v1 and /ws, and /mcp, needs a caller. Health, the console's files and /openapi.json do not: they tell nothing
-about what is stored.
+Everything below /v1, /ws and /scim, and /mcp, needs a caller. Health, the console's files and /openapi.json do not: they tell
+nothing about what is stored.
 """
 
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
@@ -62,6 +62,8 @@ class Admission:
     """Of the token or login; empty where a key was shown, or nothing."""
     session: "Session | None" = None
     """The login whose cookie was shown."""
+    given_at: float = 0.0
+    """When the key, token or login was given, in seconds since the epoch."""
     ended: Callable[[], Awaitable[Unauthenticated]] | None = None
     """Returns once the key or token is not good any more, with the reason. None where nothing can end."""
 
@@ -88,6 +90,14 @@ class Door(Protocol):
 
     async def admit(self, headers: Headers, address: str) -> Admission:
         """The caller behind a request's head. Raises GroundworkError."""
+        ...
+
+
+class Members(Protocol):
+    """Knows who has left the organisation, and who is in which of its groups."""
+
+    async def admit(self, admission: Admission) -> Admission:
+        """With the caller's groups. Raises GroundworkError where the caller has left, or that is not known."""
         ...
 
 
@@ -119,7 +129,9 @@ class KeyDoor:
         used: Callable[[ApiKey], None],
         bootstrap: BootstrapKey,
         by_issuer: ByIssuer | None = None,
+        members: Members | None = None,
     ) -> None:
+        self._members = members
         self._by_issuer = by_issuer
         self._bootstrap = bootstrap
         self._ring = ring
@@ -148,8 +160,14 @@ class KeyDoor:
         except ApiKeyMalformed:
             self._count_wrong(address)
             raise
+        given_at = key.created_at.timestamp()
+        admission = Admission(key.principal, key, given_at=given_at, ended=lambda: self._ring.ended(shown))
+        admission = await self._still_here(admission)
         self._used(key)
-        return Admission(key.principal, key, ended=lambda: self._ring.ended(shown))
+        return admission
+
+    async def _still_here(self, admission: Admission) -> Admission:
+        return await self._members.admit(admission) if self._members is not None else admission
 
     async def _vouched_for(self, admitting: Coroutine[Any, Any, Admission], address: str) -> Admission:
         """Only while the message store answers: somebody may have been logged out meanwhile."""
@@ -157,10 +175,11 @@ class KeyDoor:
             await self._ring.read_first(FIRST_KEYS_S)
             self._ring.require_fresh()
             try:
-                return await admitting
+                admission = await admitting
             except Unauthenticated:
                 self._count_wrong(address)
                 raise
+        return await self._still_here(admission)
 
     def admit_at_once(self, headers: Headers) -> Admission | None:
         """Who needs no message store to be known; None for all others."""
@@ -302,7 +321,7 @@ def client_address(scope: Scope) -> str:
 
 
 def _needs_caller(path: str) -> bool:
-    return path in {"/v1", MCP_PATH} or path.startswith(("/v1/", "/ws/"))
+    return path in {"/v1", MCP_PATH} or path.startswith(("/v1/", "/ws/", "/scim/"))
 
 
 def _challenged(scope: Scope, send: Send, public_url: str) -> Send:

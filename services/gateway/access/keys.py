@@ -15,6 +15,8 @@ from kit.stores.api_key_store import ApiKeyStore
 from services.gateway.access.audit_recorder import AuditRecorder
 from services.gateway.access.auth import KeyDoor
 from services.gateway.access.bootstrap_key import BootstrapKey
+from services.gateway.access.directory.members import DirectoryMembers
+from services.gateway.access.directory.people import Naming
 from services.gateway.access.key_ring import ApiKeysUnknown, KeyRing
 from services.gateway.access.oidc.door import IssuerDoor
 from services.gateway.access.oidc.issuers import Issuers
@@ -70,6 +72,10 @@ class Keys:
         path = settings.oidc_issuers_file
         self.issuers = IssuerDoor(Issuers(path), now=lambda: now().timestamp(), clock=clock) if path else None
         """Who comes in by an OIDC issuer; None where none is listed."""
+        self.members = DirectoryMembers(
+            Naming(settings.scim_subject), staleness_s=settings.api_keys_stale_after_s, clock=clock
+        )
+        """Whom identity providers have sent by SCIM."""
         self.door = KeyDoor(
             self.ring,
             RateLimiter(settings.wrong_api_keys_per_minute, clock),
@@ -78,6 +84,7 @@ class Keys:
             used=self._uses.used,
             bootstrap=BootstrapKey(settings, now),
             by_issuer=self.issuers,
+            members=self.members,
         )
 
     @property
@@ -101,6 +108,7 @@ class Keys:
                 group.create_task(self._note_uses(store))
                 group.create_task(self._forget_ended(store))
                 group.create_task(self.audit.run(nats))
+                group.create_task(self.members.run(nats))
                 if self.issuers is not None:
                     group.create_task(self.issuers.run(nats))
 

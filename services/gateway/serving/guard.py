@@ -9,6 +9,7 @@ their key. IP addresses are answered to then, since nobody can point an address 
 """
 
 import asyncio
+from collections.abc import Collection, Sequence
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
@@ -31,6 +32,7 @@ _OWN_SITE = frozenset({"same-origin", "none"})
 _MCP_PATH = "/mcp"
 """Its streams are opened by GET, and the protocol wants their origin checked too."""
 _FORM_PATH = "/oidc/backchannel-logout"
+_SCIM_PATH = "/scim/"
 _UPLOAD_PATH = ("v1", "collections", None, "documents")
 _FILES_PATH = ["v1", "files"]
 
@@ -69,7 +71,7 @@ class Guard:
                 self._check_origin(headers)
             _refuse_websocket(scope, headers)
             if not is_safe and scope["type"] == "http" and not _is_upload(scope):
-                receive = await self._bounded(headers, receive, _body_type(scope))
+                receive = await self._bounded(headers, receive, _body_types(scope))
         except GroundworkError as error:
             await refuse(error, scope, receive, send)
             return
@@ -102,18 +104,18 @@ class Guard:
                 "operator list the page's origin in GROUNDWORK_CORS_ORIGINS"
             )
 
-    async def _bounded(self, headers: Headers, receive: Receive, body_type: str) -> Receive:
+    async def _bounded(self, headers: Headers, receive: Receive, body_types: Collection[str]) -> Receive:
         """Reads the body, which is small by rule, and returns a `receive` that hands it out. The whole body has one deadline: with
         one for each piece a client could send a byte a second."""
         try:
             async with asyncio.timeout(self._body_timeout_s):
-                return await self._read(headers, receive, body_type)
+                return await self._read(headers, receive, body_types)
         except TimeoutError as error:
             raise RequestBodyTimeout(
                 f"the request body was not complete within {self._body_timeout_s:g} s; send it in one go"
             ) from error
 
-    async def _read(self, headers: Headers, receive: Receive, body_type: str) -> Receive:
+    async def _read(self, headers: Headers, receive: Receive, body_types: Collection[str]) -> Receive:
         too_large = BodyTooLarge(f"the request body is over {self._max_json_bytes} bytes; send less")
         if int(headers.get("content-length") or 0) > self._max_json_bytes:
             raise too_large
@@ -127,15 +129,18 @@ class Guard:
                 raise too_large
             if not message.get("more_body", False):
                 break
-        if body and headers.get("content-type", "").partition(";")[0].strip().lower() != body_type:
+        if body and headers.get("content-type", "").partition(";")[0].strip().lower() not in body_types:
             raise UnsupportedContentType(
-                f"the request body is not what it should be; send it with Content-Type: {body_type}"
+                f"the request body is not what it should be; send it with Content-Type: {' or '.join(body_types)}"
             )
         return _replay({"type": "http.request", "body": bytes(body), "more_body": False}, receive)
 
 
-def _body_type(scope: Scope) -> str:
-    return "application/x-www-form-urlencoded" if scope["path"] == _FORM_PATH else "application/json"
+def _body_types(scope: Scope) -> Sequence[str]:
+    if scope["path"] == _FORM_PATH:
+        return ["application/x-www-form-urlencoded"]
+    json = ["application/json"]
+    return ["application/scim+json", *json] if scope["path"].startswith(_SCIM_PATH) else json
 
 
 def _check_path(scope: Scope) -> None:

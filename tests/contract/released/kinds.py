@@ -26,6 +26,7 @@ from kit.stores import api_key_store, audit_chain, document_access, forgetting, 
 from kit.stores.document_access import DocumentAccess
 from kit.testing.harness import TEST_PRINCIPAL
 from services.gateway import state as gateway
+from services.gateway.access.directory import records as directory
 from services.gateway.access.oidc import logouts, sessions
 from services.ingest import state as ingest
 from services.ingest.adapters.jetstream import stores as nats_stores
@@ -180,6 +181,20 @@ def _gateway() -> Iterator[Kind]:
         gateway.OIDC_SESSIONS,
         lambda: sessions.encode(_SESSION),
         lambda data: sessions.encode(sessions.decode(data)),
+    )
+    yield Kind(
+        gateway.DIRECTORY,
+        lambda: directory.encode(_USER),
+        lambda data: directory.encode(directory.decode_user(data)),
+        change=lambda data: directory.encode(replace(directory.decode_user(data), is_active=False)),
+        name="user",
+    )
+    yield Kind(
+        gateway.DIRECTORY,
+        lambda: directory.encode(_GROUP),
+        lambda data: directory.encode(directory.decode_group(data)),
+        change=lambda data: directory.encode(replace(directory.decode_group(data), member_ids=())),
+        name="group",
     )
     yield Kind(
         gateway.AUDIT,
@@ -521,6 +536,19 @@ _SESSION = sessions.Session(
     ["editors"],
     {"sub": "ann", "sid": "s1", "iat": 1_780_000_000},
     AT.timestamp(),
+)
+_USER = directory.UserRecord(
+    "ab" * 12,
+    directory.Names("ann@example.com", "00u1"),
+    is_active=True,
+    created_at=AT.timestamp(),
+    changed_at=AT.timestamp(),
+    ended_at=AT.timestamp(),
+    former=(directory.FormerNames("ann", "00u1", AT.timestamp()),),
+    details={"displayName": "Ann"},
+)
+_GROUP = directory.GroupRecord(
+    "cd" * 12, "Sales", AT.timestamp(), AT.timestamp(), external_id="00g1", member_ids=(_USER.user_id,)
 )
 _KEY = api_keys.ApiKey(
     key_id="ab" * 12,

@@ -52,6 +52,9 @@ GROUNDWORK_BOOTSTRAP_KEY_FILE: /etc/groundwork/bootstrap-key/key
 {{- with .root.Values.auth.issuersSecret }}
 GROUNDWORK_OIDC_ISSUERS_FILE: /etc/groundwork/oidc/issuers.json
 {{- end }}
+{{- with .root.Values.auth.scimSubject }}
+GROUNDWORK_SCIM_SUBJECT: {{ . | quote }}
+{{- end }}
 {{- with .values.proxies }}
 GROUNDWORK_PROXIES: {{ join "," . | quote }}
 {{- end }}

@@ -54,7 +54,9 @@ class IssuerDoor:
         logouts, _ = await self._known()
         over = TokenOver("the token has expired; get a new one from its issuer, and go on with that")
         until = _Until(logouts, verified.issuer, verified.claims, verified.ends_at, over)
-        return self._admitted(Admission(verified.principal, issuer=verified.issuer.issuer), until)
+        return self._admitted(
+            Admission(verified.principal, issuer=verified.issuer.issuer, given_at=float(verified.claims["iat"])), until
+        )
 
     async def admit_session(self, secret: str) -> Admission:
         """Raises SessionOver, TokenRevoked, Unavailable."""
@@ -62,7 +64,9 @@ class IssuerDoor:
         session, issuer = await sessions.find(secret)
         over = SessionOver("your login is over; log in again")
         until = _Until(logouts, issuer, session.claims, session.ends_at, over, session.session_id)
-        return self._admitted(Admission(session.principal(issuer), issuer=issuer.issuer, session=session), until)
+        principal, given_at = session.principal(issuer), float(session.claims["iat"])
+        admission = Admission(principal, issuer=issuer.issuer, session=session, given_at=given_at)
+        return self._admitted(admission, until)
 
     async def begin_session(self, verified: Verified) -> tuple[str, Session]:
         """The secret of a new login's cookie, and the login. Raises ApiKeysUnknown, Unavailable."""

@@ -37,7 +37,8 @@ class AuditEntry(BaseModel):
     number: int = Field(description="Place in the chain of its tenant, without a gap.")
     at: str = Field(description="When it happened, RFC 3339 in UTC.")
     action: str = Field(
-        description="`request` (something was changed), `refused`, `login`, `logout`, `key_created`, `key_rotated`, `key_revoked`."
+        description="`request` (something was changed), `refused`, `login`, `logout`, `key_created`, `key_rotated`, `key_revoked`, "
+        "`user_activated`, `user_deactivated`, `user_deleted` (by SCIM)."
     )
     tenant_id: str | None = Field(default=None, description="Tenant of the caller.")
     subject: str | None = Field(default=None, description="The caller.")
@@ -53,7 +54,7 @@ class AuditEntry(BaseModel):
     reason: str | None = Field(default=None, description="Why it was refused.")
     about_key_id: str | None = Field(default=None, description="The API key that was changed.")
     about_tenant_id: str | None = Field(default=None, description="Its tenant.")
-    about_subject: str | None = Field(default=None, description="Its user.")
+    about_subject: str | None = Field(default=None, description="Its user, or the user that SCIM was about.")
     about_scopes: list[str] | None = Field(default=None, description="Its scopes.")
     about_groups: list[str] | None = Field(default=None, description="Its groups.")
     left_out_before: int | None = Field(

@@ -1,0 +1,149 @@
+"""What all routes of SCIM have in common: bodies, pages and errors as RFC 7644 has them."""
+
+import asyncio
+import json
+import re
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from typing import Any, TypeVar
+
+from fastapi import Request, Response
+from fastapi.routing import APIRoute
+from pydantic import ValidationError
+from scim2_models import (
+    Context,
+    Error,
+    InvalidFilterException,
+    InvalidSyntaxException,
+    ListResponse,
+    NotFoundException,
+    Resource,
+    SCIMException,
+    SearchRequest,
+)
+
+from kit.errors import GroundworkError
+from services.gateway.access.directory.records import RecordT
+from services.gateway.problems import detail, http_status, problem_response
+from services.gateway.schemas.identity import scim
+
+_MEDIA_TYPE = "application/scim+json"
+_BY_NAME = re.compile(r'(?:userName|displayName) eq "([^"\\]*)"')
+"""What providers ask before they send a user or a group: answered without reading them all."""
+_LONGEST_FILTER = 2_000
+ResourceT = TypeVar("ResourceT", bound=Resource[Any])
+
+
+class ScimRoute(APIRoute):
+    """A route whose errors clients of SCIM understand (RFC 7644, section 3.12)."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """The handler, with errors translated."""
+        handle = super().get_route_handler()
+
+        async def translated(request: Request) -> Response:
+            try:
+                return await handle(request)
+            except SCIMException as error:
+                return _said(error.to_error())
+            except ValidationError as error:
+                return _said(Error.from_validation_errors(error)[0])
+            except RecursionError:
+                return _said(InvalidSyntaxException(detail="it is nested too deeply; ask more simply").to_error())
+            except GroundworkError as error:
+                request.state.refusal = error.reason
+                refused = _said(Error(status=http_status(error), detail=detail(error)))
+                for name in ("retry-after", "www-authenticate"):
+                    if value := problem_response(error).headers.get(name):
+                        refused.headers[name] = value
+                return refused
+
+        return translated
+
+
+async def read_body(request: Request) -> dict[str, Any]:
+    """Raises InvalidSyntaxException."""
+    try:
+        body = json.loads(await request.body())
+    except (ValueError, RecursionError):
+        body = None
+    if not isinstance(body, dict):
+        raise InvalidSyntaxException(detail="the request body must be a JSON object")
+    return body
+
+
+def shown_attributes(request: Request) -> SearchRequest[Any]:
+    """The attributes that the client asks for."""
+    names = ("attributes", "excludedAttributes")
+    asked = {name: request.query_params[name] for name in names if name in request.query_params}
+    return SearchRequest.model_validate(asked, scim_policy=scim.POLICY)
+
+
+def the_one(found: Iterable[ResourceT]) -> ResourceT:
+    """The first. Raises NotFoundException."""
+    for each in found:
+        return each
+    raise NotFoundException(detail="there is nothing of this name")
+
+
+def query_of(request: Request) -> dict[str, str]:
+    """What the client asks for. Raises InvalidFilterException."""
+    query = dict(request.query_params)
+    if len(query.get("filter", "")) > _LONGEST_FILTER:
+        raise InvalidFilterException(detail=f"a filter has {_LONGEST_FILTER} characters at most")
+    return query
+
+
+def name_asked_for(request: Request, attribute: str) -> str | None:
+    """The name by which the client asks for one user or group; None where it asks otherwise."""
+    asked = request.query_params.get("filter", "").strip()
+    found = _BY_NAME.fullmatch(asked) if asked.startswith(attribute) else None
+    return found[1] if found else None
+
+
+async def page_of(
+    kind: type[ListResponse[ResourceT]],
+    asked: SearchRequest[ResourceT],
+    records: Sequence[RecordT],
+    shown: Callable[[RecordT], ResourceT],
+) -> Response:
+    """The records that the client asks for, as they are shown."""
+    start, most = asked.start_index_0 or 0, scim.MOST_RESULTS
+    stop = start + min(most, most if asked.count is None else asked.count)
+    if asked.filter is None and asked.sort_by is None:
+        total, page = len(records), await asyncio.to_thread(lambda: list(map(shown, records[start:stop])))
+    else:
+        found = await asyncio.to_thread(_found, asked, records, shown)
+        total, page = len(found), found[start:stop]
+    listed = kind(total_results=total, start_index=start + 1, items_per_page=len(page), resources=page)
+    return await asyncio.to_thread(answer, listed, asked=asked)
+
+
+def _found(
+    asked: SearchRequest[ResourceT], records: Iterable[RecordT], shown: Callable[[RecordT], ResourceT]
+) -> list[ResourceT]:
+    resources = map(shown, records)
+    return asked.sort(resources if asked.filter is None else filter(asked.filter.match, resources))
+
+
+def whole_list(kind: type[ListResponse[ResourceT]], found: Sequence[ResourceT]) -> Response:
+    """A list that needs no pages."""
+    return answer(kind(total_results=len(found), start_index=1, items_per_page=len(found), resources=list(found)))
+
+
+def answer(
+    resource: Any,
+    context: Context = Context.RESOURCE_QUERY_RESPONSE,
+    *,
+    status: int = 200,
+    asked: SearchRequest[Any] | None = None,
+) -> Response:
+    """A resource or a list, with the attributes that the client asks for."""
+    body = resource.model_dump(scim_ctx=context, response_parameters=asked, scim_policy=scim.POLICY)
+    location = getattr(getattr(resource, "meta", None), "location", None)
+    headers = {"Cache-Control": "no-store", **({"Location": location} if location else {})}
+    return Response(json.dumps(body), status, headers, _MEDIA_TYPE)
+
+
+def _said(error: Error) -> Response:
+    body = json.dumps(error.model_dump())
+    return Response(body, error.status or 400, {"Cache-Control": "no-store"}, _MEDIA_TYPE)
