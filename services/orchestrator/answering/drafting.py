@@ -23,6 +23,7 @@ from services.orchestrator.answering.quotes import (
     placed_quotes,
 )
 from services.orchestrator.answering.refusals import refusal
+from services.orchestrator.conflicts.disagreement import Disagreement
 from services.orchestrator.conflicts.parallel import find_disagreements
 from services.orchestrator.conflicts.saying import say_conflicts
 from services.orchestrator.log.events import (
@@ -251,12 +252,18 @@ class Drafter:
         if draft.is_refusal and draft.method == MODEL:
             return draft
         found = await asyncio.to_thread(find_disagreements, question.whole, question.evidence)
+        if found and draft.is_refusal:
+            draft = Draft("", EXTRACTIVE, None, None)
+        return await self.with_disagreements(draft, found, question.text, question.evidence)
+
+    async def with_disagreements(
+        self, draft: Draft, found: Sequence[Disagreement], question: str, evidence: Sequence[Evidence]
+    ) -> Draft:
+        """The draft with a sentence for each disagreement behind it, in the language of the question."""
         if not found:
             return draft
-        if draft.is_refusal:
-            draft = Draft("", EXTRACTIVE, None, None)
-        words = await asyncio.to_thread(wording, question.text, self._languages)
-        said = say_conflicts(draft.text, draft.citations, found, question.evidence, words.conflict)
+        words = await asyncio.to_thread(wording, question, self._languages)
+        said = say_conflicts(draft.text, draft.citations, found, evidence, words.conflict)
         return replace(draft, text=said.text, citations=said.citations, conflicts=said.conflicts)
 
     async def _best(self, question: Question, journal: Journal, screen: Screen) -> Draft:

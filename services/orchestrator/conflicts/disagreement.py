@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 WORDING, MODEL = "wording", "model"
-"""How a disagreement was found: by sentences of the same wording, or by the model that wrote the answer."""
+"""How a disagreement was found: by sentences of the same wording, or by a model that has compared the passages."""
 
 
 class Source(Protocol):

@@ -129,7 +129,7 @@ async def plan_by_model(
     if tools:
         schema = {**schema, "properties": {**schema["properties"], "calls": calls_schema(tools)}}
         system = f"{system}\n{_CALLS}\n{describe_tools(tools)}"
-    planned = await _filled(model, schema, system, asked)
+    planned = await fill_in_schema(model, schema, system, asked)
     queries = distinct([question, *planned["queries"]])
     if len(queries) < QUERIES_MIN:
         queries = distinct([*queries, *(each.text for each in by_rules.searches), *wordings(question)])[:QUERIES_MIN]
@@ -158,7 +158,7 @@ async def plan_by_model(
 
 async def clarify_by_model(model: LanguageModel, question: str) -> str:
     """What to ask the user first; empty where the question is clear. Raises NoPlan, ModelUnavailable or ModelRejected."""
-    said = await _filled(model, CLARIFY_SCHEMA, _CLARIFY, f"Question: {question}")
+    said = await fill_in_schema(model, CLARIFY_SCHEMA, _CLARIFY, f"Question: {question}")
     return "" if said["is_clear"] else str(said.get("question", "")).strip()
 
 
@@ -174,7 +174,7 @@ async def refine_by_model(
     passages = "\n".join(source_block(replace(each, text=each.text[:_SHOWN_CHARS])) for each in evidence[:5])
     tried = "; ".join(each.text for each in before)
     asked = f"Question: {question}\nMissing: {'; '.join(missing)}\nAlready searched: {tried}\nPassages:\n{passages}"
-    refined = await _filled(model, REFINE_SCHEMA, _REFINE, asked)
+    refined = await fill_in_schema(model, REFINE_SCHEMA, _REFINE, asked)
     hypothesis = str(refined.get("hypothesis", "")).strip()
     searches = [PlannedSearch(each, Purpose.REWRITE) for each in refined["queries"]]
     if hypothesis:
@@ -182,13 +182,16 @@ async def refine_by_model(
     return different(searches, before)
 
 
-async def _filled(model: LanguageModel, schema: Mapping[str, Any], system: str, asked: str) -> Mapping[str, Any]:
-    """An object that follows the schema, in one call, or in a second one that is told what the first lacks."""
+async def fill_in_schema(
+    model: LanguageModel, schema: Mapping[str, Any], system: str, asked: str, *, operation: Operation = Operation.PLAN
+) -> Mapping[str, Any]:
+    """An object that follows the schema, in one call, or in a second one that is told what the first lacks. Raises
+    NoPlan, ModelUnavailable or ModelRejected."""
     messages, wrong = [ChatMessage("system", system), ChatMessage("user", asked)], ""
     try:
         async with asyncio.timeout(TIMEOUT_S):
             for _ in range(_TRIES):
-                request = Request(list(messages), _TOKENS, operation=Operation.PLAN, schema=schema)
+                request = Request(list(messages), _TOKENS, operation=operation, schema=schema)
                 text = await _written(model, request)
                 found = read_object(text)
                 wrong = "It is no JSON object." if found is None else violation(found, schema)

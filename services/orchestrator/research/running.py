@@ -5,16 +5,26 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
-from services.orchestrator.answering.drafting import EXTRACTIVE, Draft, Question
+from kit.errors import GroundworkError
+from services.orchestrator.answering.drafting import EXTRACTIVE, MODEL, Draft, Question
 from services.orchestrator.answering.refusals import SEARCH_DOWN
 from services.orchestrator.errors import BudgetSpent
-from services.orchestrator.log.events import Answer, Evidence, Payload, Retrieval, SupportStatus, Thinking
+from services.orchestrator.log.events import (
+    Answer,
+    Degradation,
+    Evidence,
+    Payload,
+    Retrieval,
+    SupportStatus,
+    Thinking,
+)
 from services.orchestrator.log.screen import Screen
 from services.orchestrator.models import ResearchOptions, RunRecord
 from services.orchestrator.modes.drafts import answer_of, checked, write_draft
+from services.orchestrator.research.disagreements import Compared, compare_by_model, describe_compared
 from services.orchestrator.research.endings import AnswerEnding, by_citation, ending_of, reconciled, with_note
 from services.orchestrator.research.event_payloads import degradations
-from services.orchestrator.research.models import REPORT
+from services.orchestrator.research.models import REPORT, Effort
 from services.orchestrator.research.report import Report, Section, outline, second_sections, several
 from services.orchestrator.research.steps import ResearchServices, ResearchSteps, RoundsState, Task
 from services.orchestrator.steps.run import Run
@@ -46,7 +56,7 @@ class ResearchRun:
             draft = await self._in_sections("section", draft, task, state, outline(task, question), with_headings=True)
         else:
             draft = await self._with_its_parts(draft, task, state, has_model=has_model)
-        return await self._ended(draft, task, state)
+        return await self._ended(await self._with_conflict(draft, task, state), task, state)
 
     async def _with_its_parts(self, draft: Draft, task: Task, state: RoundsState, *, has_model: bool) -> Draft:
         """The draft with what it leaves out: the answers to several questions where no quote answers all, and without a model what
@@ -59,6 +69,25 @@ class ResearchRun:
         coverage = state.searched(task).coverage
         sections = second_sections(task, coverage, state.evidence.evidence, draft)
         return await self._in_sections("second", draft, task, state, sections, with_headings=False)
+
+    async def _with_conflict(self, draft: Draft, task: Task, state: RoundsState) -> Draft:
+        """What a model has written, with both sides where it finds that sources disagree in other words than each other's. One that
+        refuses has read them all."""
+        is_compared = draft.method == MODEL and not draft.is_refusal and not draft.conflicts
+        if not is_compared or task.effort is Effort.LOW or state.spent_budget or not self._services.has_judge:
+            return draft
+        compare = partial(self._compared, task.question, _best_first(state))
+        compared = await self._run.once("conflict", compare, Compared, show=describe_compared, is_last_resort=True)
+        drafter = self._services.drafter
+        return await drafter.with_disagreements(draft, compared.disagreements, task.asked, state.evidence.evidence)
+
+    async def _compared(self, question: str, evidence: Sequence[Evidence]) -> Compared:
+        try:
+            self._run.budgets.require_time()
+            self._run.budgets.require_model()
+            return Compared(await compare_by_model(self._services.model, question, evidence))
+        except GroundworkError as error:
+            return Compared(degraded=Degradation("llm", error.reason, error.message))
 
     async def _drafted(
         self, key: str, task: Task, state: RoundsState, question: str, before: str = "", passages: Sequence[int] = ()

@@ -79,6 +79,11 @@ class ResearchServices:
         """Whether a model plans."""
         return bool(self.model.info(Operation.PLAN).model)
 
+    @property
+    def has_judge(self) -> bool:
+        """Whether a model compares what sources say."""
+        return bool(self.model.info(Operation.VERIFY).model)
+
 
 @dataclass(frozen=True)
 class Task:
