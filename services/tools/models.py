@@ -135,6 +135,16 @@ class Passage:
 
 
 @dataclass(frozen=True)
+class Quoted:
+    """Something of the caller's whose text a content holds. One of the ids is set; a message has that of its thread, too."""
+
+    fact_id: str = ""
+    document_id: str = ""
+    thread_id: str = ""
+    message_id: str = ""
+
+
+@dataclass(frozen=True)
 class ToolOutput:
     """What a tool may return instead of plain JSON."""
 
@@ -146,6 +156,8 @@ class ToolOutput:
     """The passages whose text the content holds, in its order: what may be cited, and what goes with a deleted document."""
     cached: bool = False
     """Whether it is that of an earlier call with the same arguments. Only the cache says so."""
+    quotes: tuple[Quoted, ...] = ()
+    """What else of the caller's the content quotes, and with which it is forgotten."""
 
 
 @dataclass(frozen=True)
@@ -222,3 +234,4 @@ class ToolOutcome:
     passages: tuple[Passage, ...] = ()
     need: Need | None = None
     """What the tool asks, with which it is to be called again."""
+    quotes: tuple[Quoted, ...] = ()

@@ -130,6 +130,8 @@ class Remembered:
     document_id: str = ""
     """The document of a note."""
     document_name: str = ""
+    fact_id: str = ""
+    message_id: str = ""
 
 
 class Memory(Protocol):

@@ -1,4 +1,4 @@
-"""What is remembered of a person in chats: their notes among the hints, and gone from runs when they are deleted."""
+"""What is remembered of a person in chats: it is among the hints, and gone from runs once it is forgotten."""
 
 import json
 import secrets
@@ -6,9 +6,9 @@ import secrets
 import pytest
 
 from kit.testing.openai import Reply
-from tests.integration.api import Api, Json, only
+from tests.integration.api import Api, Json, ok, only
 from tests.integration.conftest import Model
-from tests.integration.scripting import data_of, question_in
+from tests.integration.scripting import calling, data_of, observations_in, question_in, rounds_in
 from tests.integration.system import Groundwork, wait_until
 from tests.integration.test_forgetting import is_forgotten, run_of, stored
 
@@ -16,12 +16,19 @@ pytestmark = pytest.mark.integration
 
 NOTE = "memories/boat.md"
 QUESTION = "What is my sailing boat called, did I tell you?"
+LOOKED_UP = "Where do I live, do you remember?"
+ROOMS = ("gateway", "orchestrator", "memory", "retriever", "reranker", "tools")
+
+
+def _secret() -> str:
+    """A word that nothing else holds."""
+    return f"zq{secrets.token_hex(8).translate(str.maketrans('0123456789', 'ghijklmnop'))}"
 
 
 def test_note_is_a_hint_of_a_chat_and_goes_from_its_run_when_it_is_deleted(
     model_system: Groundwork, model_api: Api, scripted: Model
 ) -> None:
-    secret = f"zq{secrets.token_hex(8).translate(str.maketrans('0123456789', 'ghijklmnop'))}"
+    secret = _secret()
     notes = model_api.get("/v1/memory/summary")["notes_collection_id"]
     if notes not in {each["id"] for each in model_api.get("/v1/collections")["collections"]}:
         model_api.post("/v1/collections", {"id": notes, "name": "Notes"})
@@ -47,3 +54,56 @@ def test_note_is_a_hint_of_a_chat_and_goes_from_its_run_when_it_is_deleted(
     wait_until(lambda: is_forgotten(model_api, run_of(events)), "the run is forgotten")
     assert model_api.post("/v1/memory/search", {"query": "sailing boat", "source": "note"})["hits"] == []
     wait_until(lambda: stored(model_system, secret) == [], "nothing of its text is left")
+
+
+def _facts(api: Api, text: str) -> list[Json]:
+    """What is known that holds the words, with what holds no more."""
+    return [each for each in api.get("/v1/memory/facts", with_past=True)["facts"] if text in each["text"]]
+
+
+@pytest.mark.parametrize("what", ["fact", "words", "everything", "thread"])
+def test_run_that_looked_a_fact_up_loses_it_when_it_is_forgotten(
+    model_system: Groundwork, model_api: Api, scripted: Model, what: str
+) -> None:
+    secret, home = _secret(), _secret()
+
+    def reply(request: Json) -> Reply:
+        asked = question_in(request)
+        if asked == LOOKED_UP:
+            return Reply([f"In {secret}."]) if rounds_in(request) else calling(("memory_search", {"query": home}))
+        said = f"I live in {home}"
+        fact = {"said": said, "text": said, "kind": "profile", "change": "add", "fact": 0, "until": ""}
+        return Reply([json.dumps({"facts": [fact] if said in asked else []}) if "Known facts" in asked else "I see."])
+
+    scripted.will_by_request(reply)
+    thread_id = model_api.post("/v1/threads", {})["id"]
+    list(model_api.converse(f"I live in {home}.", thread_id=thread_id, memory="auto"))
+    wait_until(lambda: _facts(model_api, home), "the fact is learnt")
+    (fact,) = _facts(model_api, home)
+    # The conversation stays when a fact is forgotten: what its owner makes of the fact stands nowhere else.
+    ok(model_api.http.patch(f"/v1/memory/facts/{fact['id']}", json={"text": f"I live in {home}, which is {secret}."}))
+    events = list(model_api.converse(LOOKED_UP, memory="agentic"))
+    assert secret in str([observations_in(each) for each in scripted.scripted.requests]), "the model has read it"
+    assert secret in only(events, "answer").data["text"]
+    assert stored(model_system, secret)
+
+    match what:
+        case "fact":
+            assert model_api.http.delete(f"/v1/memory/facts/{fact['id']}").status_code == 204
+        case "words":
+            assert model_api.post("/v1/memory/forget", {"text": secret.upper()})["forgotten"] == 1
+        case "everything":
+            assert model_api.post("/v1/memory/forget", {"everything": True})["forgotten"] >= 1
+        case "thread":
+            assert model_api.http.delete(f"/v1/threads/{thread_id}", params={"forget": True}).status_code == 204
+            secret = home
+    wait_until(lambda: is_forgotten(model_api, run_of(events)), "the run is forgotten")
+    wait_until(lambda: stored(model_system, secret) == [], "nothing of its text is left in the message store")
+    assert model_api.get(f"/v1/runs/{run_of(events)}")["question"] == LOOKED_UP
+    assert _facts(model_api, secret) == []
+    found = {"query": "where I live, in what place"}
+    wait_until(lambda: secret not in str(model_api.post("/v1/memory/search", found)), "it is not found")
+    assert secret not in str(model_api.get("/v1/memory/summary"))
+    assert secret not in str(model_api.get("/v1/memory/export"))
+    for name in ROOMS:
+        assert secret not in model_system.log(name)

@@ -33,7 +33,7 @@ from services.orchestrator.log.events import (
 from services.orchestrator.log.screen import Screen
 from services.orchestrator.models import RunRecord, Tool, Turn
 from services.orchestrator.modes.drafts import PLAIN, answer_of, answer_tokens, checked, write_draft
-from services.orchestrator.modes.threads import forgotten_documents
+from services.orchestrator.modes.threads import forgotten_sources
 from services.orchestrator.ports import RunSources, Tools
 from services.orchestrator.prompts.fitting import fit
 from services.orchestrator.prompts.messages import talk_messages
@@ -154,7 +154,7 @@ class Proactive:
         argument = tool.without_model.argument if tool.without_model else ""
         arguments = {argument: asks_for} if argument else {}
         call = self._tools.call(tool, arguments, record.request.collection_ids, run.tell_progress)
-        note = partial(forgotten_documents, run, record, self._sources)
+        note = partial(forgotten_sources, run, record, self._sources)
         try:
             return await effect_with_retry(run, tool.name, NotedCall(call, note))
         except (BudgetSpent, ReadOnlyRun) as error:

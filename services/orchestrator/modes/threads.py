@@ -145,11 +145,17 @@ async def forgotten_documents(
 ) -> Collection[str]:
     """Notes that the run is about to write the text of these passages. Returns the documents that are forgotten, by id: their text
     must not be written. What cannot be noted is not logged."""
-    if not evidence or not run.journal.durable:
+    return {source.item_id for source in await forgotten_sources(run, record, sources, documents_of(evidence))}
+
+
+async def forgotten_sources(
+    run: Run, record: RunRecord, sources: RunSources, quoted: Sequence[Source]
+) -> Collection[Source]:
+    """As `forgotten_documents`, of text from any sources."""
+    if not quoted or not run.journal.durable:
         return ()
     try:
-        forgotten = await sources.depend(record.dependent, documents_of(evidence))
+        return await sources.depend(record.dependent, quoted)
     except Unavailable as error:
         await run.journal.go_on_live(error)
         return ()
-    return {source.item_id for source in forgotten}

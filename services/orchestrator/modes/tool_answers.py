@@ -24,7 +24,7 @@ from services.orchestrator.models import RunRecord, RunRequest, Turn
 from services.orchestrator.modes.drafts import answer_of, answer_tokens, checked, speaks_of_actions
 from services.orchestrator.modes.mode import ModeServices
 from services.orchestrator.modes.proactive import ChatTurn
-from services.orchestrator.modes.threads import forgotten_documents
+from services.orchestrator.modes.threads import forgotten_sources
 from services.orchestrator.modes.toolboxes import Toolbox, Toolboxes
 from services.orchestrator.prompts.messages import tool_messages
 from services.orchestrator.settings import OrchestratorSettings
@@ -151,7 +151,7 @@ class ToolAnswers:
             collection_ids=record.request.collection_ids,
             withheld=[*toolbox.withheld, *toolbox.left_out],
             tool_choice=self._first_choice(asked.question),
-            note=partial(forgotten_documents, run, record, self._sources),
+            note=partial(forgotten_sources, run, record, self._sources),
             listening=check.listening,
         )
         loop = ToolLoop(self._model, self._tools, self._drafter, self._loop_limits(run, record), held=self._held)

@@ -2,7 +2,7 @@
 the evidence. Research calls only what changes nothing."""
 
 import json
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -26,6 +26,7 @@ from services.orchestrator.steps.retrying import effect_with_retry
 from services.orchestrator.steps.run import Run
 from services.orchestrator.toolloop.calls.taint import Taint
 from services.orchestrator.toolloop.evidence import NotedCall
+from services.orchestrator.toolloop.task import Note
 
 MOST_CALLS = 6
 """Calls of a run."""
@@ -33,14 +34,12 @@ _WORDS_ARGUMENTS = ("query", "queries", "question")
 """Arguments that take the words of a question: a tool that needs nothing else is called without a model."""
 _SHOWN_CHARS = 200
 
-Note = Callable[[Sequence[Evidence]], Awaitable[Collection[str]]]
-
 
 class ResearchTools:
     """The tools of one run."""
 
     def __init__(self, tools: Tools, run: Run, request: RunRequest, note: Note) -> None:
-        """`note` gets the passages that are about to be logged, and returns the documents that are forgotten."""
+        """`note` gets the sources of text that is about to be logged, and returns those that are forgotten."""
         self._tools = tools
         self._run = run
         self._request = request

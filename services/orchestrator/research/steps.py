@@ -13,7 +13,7 @@ from services.orchestrator.answering.drafting import Drafter, degraded
 from services.orchestrator.errors import BudgetSpent
 from services.orchestrator.log.events import Coverage, Retrieval, Thinking
 from services.orchestrator.models import ResearchOptions, RunRecord, SearchQuery, Tool, Turn
-from services.orchestrator.modes.threads import Threads, forgotten_documents
+from services.orchestrator.modes.threads import Threads, forgotten_documents, forgotten_sources
 from services.orchestrator.ports import Library, RunSources, Searcher, Tools
 from services.orchestrator.research.asking_model import clarify_by_model, plan_by_model, refine_by_model
 from services.orchestrator.research.calling import ResearchTools, calls_by_rules, taint_of
@@ -131,7 +131,7 @@ class ResearchSteps:
         self._run = run
         self._record = record
         self._options = record.request.research or ResearchOptions()
-        note = partial(forgotten_documents, run, record, services.sources)
+        note = partial(forgotten_sources, run, record, services.sources)
         self._tools = ResearchTools(services.tools, run, record.request, note)
 
     async def task(self, asked: str, history: Sequence[Turn]) -> Task:

@@ -9,7 +9,8 @@ cancelled at once, which wakes it. Every step may be repeated.
                      the events and answers of the runs that quote it, and of runs that were shown their answers; the answers in
     threads.
                      The question stays, in the run's record and in the thread: it is the user's own words.
-    of a thread      the runs of its questions, whole; its messages are the memory service's to remove.
+    of a thread      the runs of its questions, whole; its messages are the memory service's to remove. Runs of other threads that
+                     looked its messages up lose what quotes a document would.
     of a run         the run, whole; what it put into a thread stays there.
 
 Runs that went on from a run with what its functions returned hold a copy of its calls and words: that goes when the run is deleted.
@@ -84,8 +85,7 @@ class Forgetting:
             return await self._erase(Dependent(RunKey(tenant_id, source.item_id)), request)
         await self._sources.mark_forgotten(tenant_id, source)
         found = {source: await self._sources.dependents(tenant_id, source)}
-        if source.kind in _QUOTED:
-            await self._follow_answers(tenant_id, found)
+        await self._follow_answers(tenant_id, source, found)
         runs = {run.key: run for runs in found.values() for run in runs}
         waits = await self._erase_all(list(runs.values()), request)
         if waits:
@@ -94,9 +94,11 @@ class Forgetting:
             await self._sources.drop_source(tenant_id, each)
         return None
 
-    async def _follow_answers(self, tenant_id: str, found: dict[Source, Sequence[Dependent]]) -> None:
-        """Adds the runs whose model was shown an answer of those found: it may have repeated what that quoted."""
-        pending = [run.key for runs in found.values() for run in runs]
+    async def _follow_answers(
+        self, tenant_id: str, forgotten: Source, found: dict[Source, Sequence[Dependent]]
+    ) -> None:
+        """Adds the runs whose model was shown an answer of those that quote what is forgotten: it may have repeated that."""
+        pending = [run.key for runs in found.values() for run in runs if _quotes(run, forgotten)]
         while pending:
             source = Source.run(pending.pop().run_id)
             if source not in found:
@@ -121,14 +123,16 @@ class Forgetting:
 
     async def _erase(self, run: Dependent, request: ForgetRequest) -> float | None:
         record = await self._record(run.key)
-        if record is not None and record.forgotten_at is not None and request.source.kind in _QUOTED:
+        run = record.dependent if record is not None else run
+        quotes = _quotes(run, request.source)
+        if record is not None and record.forgotten_at is not None and quotes:
             return None  # noted last of all: there is nothing left to do
-        wait_s = await self._wait_s(run, record, request, gives_time=request.source.kind in _QUOTED)
+        wait_s = await self._wait_s(run, record, request, gives_time=quotes)
         if wait_s is not None:
             return wait_s
-        await self._log.erase(run.key, deleted=request.source.kind not in _QUOTED)
+        await self._log.erase(run.key, deleted=not quotes)
         await self._models.drop(run.key)  # of one that was cut off nobody else does
-        if request.source.kind in _QUOTED:
+        if quotes:
             # At once, though the memory service may be away; the note that nothing is left to do comes last.
             await self._store.drop_outcome(run.key)
             if run.thread_id:
@@ -141,9 +145,9 @@ class Forgetting:
             return _RETRY_FAILED_S
         if wait_s is not None:
             return wait_s
-        if request.source.kind in _QUOTED:
+        if quotes:
             await self._store.forget(run.key, self._now())
-        if request.source.kind is SourceKind.THREAD:
+        elif request.source.kind is SourceKind.THREAD:
             await self._sources.drop_run(run.key)
         FORGOTTEN_RUNS.labels(source=request.source.kind.value).inc()
         return None
@@ -240,6 +244,13 @@ async def note_stored_runs(store: RunStore, log: EventLog, sources: RunSources) 
                 await sources.depend(threads.get(key, Dependent(key)), documents_of(payload.evidence))
     await sources.set_complete()
     _log.info("stored_runs_noted")
+
+
+def _quotes(run: Dependent, source: Source) -> bool:
+    """Whether the run only quotes what is forgotten; else it is itself, or one of the thread's."""
+    if source.kind is SourceKind.THREAD:
+        return source != Source.thread(run.subject, run.thread_id)
+    return source.kind in _QUOTED
 
 
 def documents_of(evidence: Sequence[Evidence]) -> list[Source]:

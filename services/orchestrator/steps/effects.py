@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Protocol
 
+from kit.stores.forgetting import Source
 from services.orchestrator.log.events import EffectClass, Evidence, ToolResult
 
 IN_DOUBT = "IN_DOUBT"
@@ -52,6 +53,8 @@ class ToolOutcome:
     evidence: Sequence[Evidence] = ()
     """The passages whose text the content holds, in its order; their numbers are the tool's own."""
     need: ToolNeed | None = None
+    quotes: Sequence[Source] = ()
+    """What else the content quotes. Not recorded: it is noted before."""
 
     @property
     def is_in_doubt(self) -> bool:

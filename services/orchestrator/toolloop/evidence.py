@@ -5,7 +5,9 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from kit.stores.forgetting import Source
 from services.orchestrator.log.events import EffectClass, Evidence
+from services.orchestrator.runs.forgetting import documents_of
 from services.orchestrator.steps.effects import Call, Fate, ToolOutcome
 from services.orchestrator.toolloop.task import Note
 
@@ -39,7 +41,7 @@ class EvidenceBook:
 
 @dataclass(frozen=True)
 class NotedCall:
-    """A call whose passages are noted before anything of them is written to the log, without those that were forgotten."""
+    """A call: what its result quotes is noted before anything of it is written to the log, without what was forgotten."""
 
     call: Call
     note: Note
@@ -64,11 +66,14 @@ class NotedCall:
         return await self._noted(found) if isinstance(found, ToolOutcome) else found
 
     async def _noted(self, outcome: ToolOutcome) -> ToolOutcome:
-        if not outcome.evidence:
+        sources = [*documents_of(outcome.evidence), *outcome.quotes]
+        if not sources:
             return outcome
-        forgotten = await self.note(outcome.evidence)
-        kept = tuple(source for source in outcome.evidence if source.document_id not in forgotten)
-        if len(kept) == len(outcome.evidence):
+        outcome = replace(outcome, quotes=())
+        forgotten = await self.note(list(dict.fromkeys(sources)))
+        if not forgotten:
             return outcome
+        kept = tuple(each for each in outcome.evidence if Source.document(each.document_id) not in forgotten)
         # The content may quote what is forgotten in any form: the passages that are left say what may be said.
-        return replace(outcome, evidence=kept, content=None, summary=f"{len(kept)} passages found.")
+        said = f"{len(kept)} passages found." if outcome.evidence else "What was found has been deleted meanwhile."
+        return replace(outcome, evidence=kept, content=None, summary=said)

@@ -7,14 +7,14 @@ from enum import Enum
 
 from kit.errors import FailedPrecondition, Unavailable
 from kit.llm import ChatMessage
+from kit.stores.forgetting import Source
 from services.orchestrator.answering.drafting import Draft
 from services.orchestrator.log.events import Degradation, Evidence, FunctionCall
 from services.orchestrator.models import Tool
 from services.orchestrator.steps.budgets import Ledger
 
-Note = Callable[[Sequence[Evidence]], Awaitable[Collection[str]]]
-"""Notes that the run is about to write the text of these passages; returns the ids of documents that are forgotten, whose text must
-not be written."""
+Note = Callable[[Sequence[Source]], Awaitable[Collection[Source]]]
+"""Notes that the run is about to write text of these sources; returns those that are forgotten, whose text must not be written."""
 
 Listening = Callable[[Sequence[Evidence]], AbstractAsyncContextManager[None]]
 """Within it somebody listens to what the model writes with these passages before it."""
@@ -28,7 +28,7 @@ def _nobody_listens(_: Sequence[Evidence]) -> AbstractAsyncContextManager[None]:
     return nullcontext()
 
 
-async def _all_may_be_written(_: Sequence[Evidence]) -> Collection[str]:
+async def _all_may_be_written(_: Sequence[Source]) -> Collection[Source]:
     return ()
 
 

@@ -10,7 +10,7 @@ from groundwork.tools.v1 import tools_pb2 as pb
 from kit.structs import as_json
 from services.tools.adapters.services.retriever import passage_of
 from services.tools.errors import InvalidArguments
-from services.tools.models import Effect, Need, Tool, ToolAnswer, ToolOutcome, WithoutModel
+from services.tools.models import Effect, Need, Quoted, Tool, ToolAnswer, ToolOutcome, WithoutModel
 from services.tools.sources.remote import ListedServer
 
 _DESCRIPTION_CHARACTERS_MAX = 10_000
@@ -91,6 +91,7 @@ def encode_outcome(outcome: ToolOutcome) -> pb.ToolResult:
         summary=outcome.summary,
         hits=[passage.hit for passage in outcome.passages if passage.hit is not None],
         need=_encode_need(outcome.need),
+        quotes=map(_encode_quoted, outcome.quotes),
     )
 
 
@@ -104,7 +105,21 @@ def decode_outcome(result: pb.ToolResult) -> ToolOutcome:
         cached=result.cached,
         summary=result.summary,
         passages=tuple(passage_of(hit) for hit in result.hits),
+        quotes=tuple(map(_decode_quoted, result.quotes)),
     )
+
+
+def _encode_quoted(quoted: Quoted) -> pb.QuotedSource:
+    if quoted.message_id:
+        message = pb.QuotedMessage(thread_id=quoted.thread_id, message_id=quoted.message_id)
+        return pb.QuotedSource(message=message)
+    return (
+        pb.QuotedSource(fact_id=quoted.fact_id) if quoted.fact_id else pb.QuotedSource(document_id=quoted.document_id)
+    )
+
+
+def _decode_quoted(quoted: pb.QuotedSource) -> Quoted:
+    return Quoted(quoted.fact_id, quoted.document_id, quoted.message.thread_id, quoted.message.message_id)
 
 
 def _encode_need(need: Need | None) -> pb.ToolNeed | None:

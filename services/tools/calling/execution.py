@@ -146,7 +146,13 @@ def _as_known(tool: Tool, error: ToolError) -> ToolError:
 
 def _succeeded(output: ToolOutput, duration_s: float) -> ToolOutcome:
     return ToolOutcome(
-        True, duration_s, output.content, cached=output.cached, summary=output.summary, passages=output.passages
+        True,
+        duration_s,
+        output.content,
+        cached=output.cached,
+        summary=output.summary,
+        passages=output.passages,
+        quotes=output.quotes,
     )
 
 

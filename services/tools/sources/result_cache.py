@@ -16,8 +16,8 @@ BYTES_MAX = 16 * 1024 * 1024
 
 
 class Cached(Wrapper):
-    """Keeps outputs by tenant, subject, tool, arguments and what may be read. Passages are not kept: they must not outlive their
-    document."""
+    """Keeps outputs by tenant, subject, tool, arguments and what may be read. What quotes something is not kept: it must not
+    outlive that."""
 
     def __init__(self, inside: ToolSource, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__(inside)
@@ -32,7 +32,7 @@ class Cached(Wrapper):
         if (known := self._outputs.get(key)) is not None:
             return replace(known[0], cached=True)
         output = await super().call(tool, call, tell)
-        if not output.passages:
+        if not output.passages and not output.quotes:
             size_bytes = len(json.dumps(output.content, ensure_ascii=False).encode())
             self._outputs[key] = (output, size_bytes + len(key))
         return output

@@ -105,6 +105,24 @@ async def test_answer_in_a_thread_is_forgotten_for_its_owner(orchestrator: Orche
     assert orchestrator.memory.forgotten == [(ANN.subject, IN_THREAD.thread_id, key.run_id)]
 
 
+async def test_run_that_looked_a_deleted_thread_up_loses_its_answer_and_keeps_its_question(
+    orchestrator: Orchestrator, jetstream: Nats
+) -> None:
+    own = await ended(orchestrator, IN_THREAD)
+    other = await ended(orchestrator, replace(IN_THREAD, thread_id="ba9876543210"))
+    alone = await ended(orchestrator)
+    for key in (other, alone):
+        await orchestrator.forgetting._sources.depend((await orchestrator.runs.get(key)).dependent, [THREAD])
+    assert await forget(orchestrator, THREAD) is None
+    assert "1889" not in await stored(jetstream)
+    with pytest.raises(RunNotFound):
+        await orchestrator.runs.get(own)
+    for key in (other, alone):
+        record = await orchestrator.runs.get(key)
+        assert (record.request.question, record.forgotten_at is not None) == (QUESTION.question, True)
+    assert orchestrator.memory.forgotten == [(ANN.subject, "ba9876543210", other.run_id)]
+
+
 async def test_answer_in_a_thread_is_forgotten_when_its_run_was_deleted_before(orchestrator: Orchestrator) -> None:
     key = await ended(orchestrator, IN_THREAD)
     with use_principal(ANN):

@@ -1091,6 +1091,7 @@ class ToolResult(_message.Message):
     SUMMARY_FIELD_NUMBER: _builtins.int
     HITS_FIELD_NUMBER: _builtins.int
     NEED_FIELD_NUMBER: _builtins.int
+    QUOTES_FIELD_NUMBER: _builtins.int
     ok: _builtins.bool
     """Whether it worked."""
     error_reason: _builtins.str
@@ -1117,6 +1118,10 @@ class ToolResult(_message.Message):
     def need(self) -> Global___ToolNeed:
         """What the tool asks first, where the reason is TOOL_INPUT_NEEDED."""
 
+    @_builtins.property
+    def quotes(self) -> _containers.RepeatedCompositeFieldContainer[Global___QuotedSource]:
+        """What else of the caller's the output quotes. It is forgotten with any of these."""
+
     def __init__(
         self,
         *,
@@ -1129,14 +1134,75 @@ class ToolResult(_message.Message):
         summary: _builtins.str = ...,
         hits: _abc.Iterable[_retriever_pb2.Hit] | None = ...,
         need: Global___ToolNeed | None = ...,
+        quotes: _abc.Iterable[Global___QuotedSource] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["duration", b"duration", "need", b"need", "output", b"output"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["cached", b"cached", "duration", b"duration", "error_message", b"error_message", "error_reason", b"error_reason", "hits", b"hits", "need", b"need", "ok", b"ok", "output", b"output", "summary", b"summary"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cached", b"cached", "duration", b"duration", "error_message", b"error_message", "error_reason", b"error_reason", "hits", b"hits", "need", b"need", "ok", b"ok", "output", b"output", "quotes", b"quotes", "summary", b"summary"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ToolResult: _TypeAlias = ToolResult  # noqa: Y015
+
+@_typing.final
+class QuotedSource(_message.Message):
+    """Something of the caller's whose text an output holds."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    FACT_ID_FIELD_NUMBER: _builtins.int
+    DOCUMENT_ID_FIELD_NUMBER: _builtins.int
+    MESSAGE_FIELD_NUMBER: _builtins.int
+    fact_id: _builtins.str
+    """A fact that is remembered of the caller."""
+    document_id: _builtins.str
+    """A passage of a document."""
+    @_builtins.property
+    def message(self) -> Global___QuotedMessage:
+        """A message of a thread."""
+
+    def __init__(
+        self,
+        *,
+        fact_id: _builtins.str = ...,
+        document_id: _builtins.str = ...,
+        message: Global___QuotedMessage | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["document_id", b"document_id", "fact_id", b"fact_id", "message", b"message", "source", b"source"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["document_id", b"document_id", "fact_id", b"fact_id", "message", b"message", "source", b"source"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType_source: _TypeAlias = _typing.Literal["fact_id", "document_id", "message"]  # noqa: Y015
+    _WhichOneofArgType_source: _TypeAlias = _typing.Literal["source", b"source"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType_source) -> _WhichOneofReturnType_source | None: ...
+
+Global___QuotedSource: _TypeAlias = QuotedSource  # noqa: Y015
+
+@_typing.final
+class QuotedMessage(_message.Message):
+    """A message of a thread of the caller's."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    THREAD_ID_FIELD_NUMBER: _builtins.int
+    MESSAGE_ID_FIELD_NUMBER: _builtins.int
+    thread_id: _builtins.str
+    """The thread."""
+    message_id: _builtins.str
+    """The message."""
+    def __init__(
+        self,
+        *,
+        thread_id: _builtins.str = ...,
+        message_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["message_id", b"message_id", "thread_id", b"thread_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___QuotedMessage: _TypeAlias = QuotedMessage  # noqa: Y015
 
 @_typing.final
 class ForgetCallsRequest(_message.Message):

@@ -1,5 +1,6 @@
 """Threads in the memory service."""
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
@@ -20,8 +21,15 @@ _MADE_BYTES = 256 * 1024
 """Of what a run has made besides its text."""
 _VERIFIED_BYTES = 128 * 1024
 """An answer makes a few dozen claims, each with its words and those that decide: some hundred bytes."""
+_ANSWER_ID = re.compile(r"([0-9a-f]{32})-answer")
 _STATUSES = {status.value: status for status in RunStatus}
 _ROLES: dict[int, str] = {pb.ROLE_USER: "user", pb.ROLE_ASSISTANT: "assistant"}
+
+
+def answering_run(message_id: str) -> str:
+    """The run whose answer the message is; empty for other messages."""
+    answer = _ANSWER_ID.fullmatch(message_id)
+    return answer[1] if answer else ""
 
 
 class MemoryThreads:

@@ -10,11 +10,14 @@ from typing import Any
 from groundwork.tools.v1 import tools_pb2 as pb
 from groundwork.tools.v1 import tools_pb2_grpc as rpc
 
+from kit.access.principal import current_principal
 from kit.errors import Cancelled, DeadlineExceeded, Internal, InvalidArgument, ResourceExhausted, Unavailable
 from kit.rpc.calls import responses
 from kit.rpc.channel import Channel
+from kit.stores.forgetting import Source
 from kit.structs import as_json
 from services.orchestrator.adapters.codec import enum_from_number
+from services.orchestrator.adapters.services.memory import answering_run
 from services.orchestrator.adapters.services.retriever import evidence_of
 from services.orchestrator.errors import ToolsSilent
 from services.orchestrator.log.events import EffectClass
@@ -157,7 +160,22 @@ def _outcome(tool_name: str, result: pb.ToolResult, duration_s: float) -> ToolOu
         return replace(_failed(said, reason, duration_s), need=need if result.HasField("need") else None)
     content = as_json(result.output)
     evidence = tuple(evidence_of(number, hit) for number, hit in enumerate(result.hits, start=1))
-    return ToolOutcome(True, content, result.summary, "", duration_s, evidence)
+    quotes = tuple(source for each in result.quotes for source in _quoted(each))
+    return ToolOutcome(True, content, result.summary, "", duration_s, evidence, quotes=quotes)
+
+
+def _quoted(quoted: pb.QuotedSource) -> Iterator[Source]:
+    """What has to be forgotten for the text to go: a message goes with its thread, and an answer with what its run quotes."""
+    subject = current_principal().subject
+    match quoted.WhichOneof("source"):
+        case "fact_id":
+            yield Source.fact(subject, quoted.fact_id)
+        case "document_id":
+            yield Source.document(quoted.document_id)
+        case "message":
+            yield Source.thread(subject, quoted.message.thread_id)
+            if run_id := answering_run(quoted.message.message_id):
+                yield Source.run(run_id)
 
 
 def _failed(said: str, reason: str, duration_s: float) -> ToolOutcome:

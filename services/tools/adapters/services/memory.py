@@ -33,6 +33,8 @@ class MemoryService:
                 hit.thread_id,
                 hit.document_id,
                 hit.document_name,
+                hit.fact.fact_id,
+                hit.message_id,
             )
             for hit in answer.hits
         ]

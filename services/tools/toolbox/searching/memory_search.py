@@ -4,7 +4,7 @@ from typing import Any
 
 from services.tools.context import ToolContext
 from services.tools.errors import ToolError
-from services.tools.models import Policy
+from services.tools.models import Policy, Quoted, ToolOutput
 
 SCHEMA = {
     "type": "function",
@@ -50,15 +50,16 @@ POLICY = Policy(
 )
 
 
-async def memory_search(query: str, context: ToolContext, top_k: int = 10) -> dict[str, Any]:
+async def memory_search(query: str, context: ToolContext, top_k: int = 10) -> ToolOutput:
     """Hits, best first, each with where it comes from and when it was said."""
     if context.services.memory is None:
         raise ToolError("nothing is remembered here", reason="MEMORY_OFF")
     hits = await context.services.memory.search(query, top_k)
-    return {
-        "hits": [
-            {"from": hit.source, "text": hit.text, "said_at": hit.said_at, "thread_id": hit.thread_id}
-            | ({"note": hit.document_name, "document_id": hit.document_id} if hit.document_id else {})
-            for hit in hits
-        ]
-    }
+    shown = [
+        {"from": hit.source, "text": hit.text, "said_at": hit.said_at, "thread_id": hit.thread_id}
+        | ({"note": hit.document_name, "document_id": hit.document_id} if hit.document_id else {})
+        for hit in hits
+    ]
+    content: dict[str, Any] = {"hits": shown}
+    quotes = [Quoted(hit.fact_id, hit.document_id, hit.thread_id, hit.message_id) for hit in hits]
+    return ToolOutput(content, quotes=tuple(quotes))

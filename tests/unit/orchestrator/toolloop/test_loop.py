@@ -20,6 +20,7 @@ from kit.llm import (
     ToolCallDelta,
     ToolsRefused,
 )
+from kit.stores.forgetting import Source
 from services.orchestrator.log.events import EffectClass, Evidence, Thinking, ToolCall, ToolResult
 from services.orchestrator.models import Tool
 from services.orchestrator.steps.effects import ToolOutcome
@@ -321,8 +322,8 @@ async def test_oldest_observations_give_way_first() -> None:
 
 
 async def test_forgotten_document_is_neither_shown_nor_logged() -> None:
-    async def note(evidence: Sequence[Evidence]) -> Collection[str]:
-        return {"d1"}
+    async def note(sources: Sequence[Source]) -> Collection[Source]:
+        return {Source.document("d1")}
 
     model = ScriptedReplies([CALL, "It was opened in 1932 [1]."])
     scene = Scene(model, task_fields={"note": note})

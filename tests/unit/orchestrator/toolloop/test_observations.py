@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from kit.stores.forgetting import Source
 from services.orchestrator.log.events import EffectClass, Evidence
 from services.orchestrator.steps.effects import Fate, ToolOutcome
 from services.orchestrator.toolloop.calls.observations import findings, of_outcome
@@ -12,6 +13,7 @@ from services.orchestrator.toolloop.evidence import EvidenceBook, NotedCall
 from tests.unit.orchestrator.fakes import EVIDENCE
 
 TOWER, BRIDGE = EVIDENCE
+FACT = Source.fact("ann", "f1")
 
 
 def outcome(content: Any, *sources: Evidence) -> ToolOutcome:
@@ -96,12 +98,32 @@ class Answered:
 
 @pytest.mark.parametrize("forgotten", [set(), {"d1"}, {"d1", "d2"}])
 async def test_forgotten_document_leaves_nothing_in_the_outcome(forgotten: set[str]) -> None:
-    async def note(evidence: Any) -> set[str]:
-        assert [source.document_id for source in evidence] == ["d1", "d2"]
-        return forgotten
+    async def note(sources: Any) -> set[Source]:
+        assert sources == [Source.document("d1"), Source.document("d2")]
+        return {Source.document(each) for each in forgotten}
 
     call = NotedCall(Answered(), note)
     for found in (await call.run("id"), await call.find("id")):
         assert isinstance(found, ToolOutcome)
         assert [source.document_id for source in found.evidence] == sorted({"d1", "d2"} - forgotten)
         assert ("1889" in repr(found)) is ("d1" not in forgotten)
+
+
+class LookedUp(Answered):
+    """A call that looked a fact up."""
+
+    async def run(self, call_id: str) -> ToolOutcome:
+        return replace(outcome({"hits": ["You were born in 1889."]}), quotes=(FACT,))
+
+
+@pytest.mark.parametrize("forgotten", [set(), {FACT}])
+async def test_forgotten_fact_leaves_nothing_in_the_outcome(forgotten: set[Source]) -> None:
+    async def note(sources: Any) -> set[Source]:
+        assert sources == [FACT]
+        return forgotten
+
+    call = NotedCall(LookedUp(), note)
+    for found in (await call.run("id"), await call.find("id")):
+        assert isinstance(found, ToolOutcome)
+        assert found.quotes == (), "what is noted is not recorded as well"
+        assert ("1889" in repr(found)) is (not forgotten)
