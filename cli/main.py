@@ -162,7 +162,7 @@ def restart(
 ) -> None:
     """Restart the services of the system that runs on this machine, one process after the other, without failing a request.
 
-    Each is told to end, which it does once it has answered what it has in hand; the next has its turn when it is ready again.
+    Each ends once it has answered what it has in hand; the next has its turn when it is ready again.
     The message store goes on. Exit code 1 if a process does not come back.
     """
     from services.standalone.supervising import restarting  # noqa: PLC0415 - needed here only, and clients should start fast

@@ -52,7 +52,7 @@ def _required(value: dict[str, Any], key: str, path: Path) -> str:
 
 
 def _qrels(path: Path, document_ids: set[str]) -> dict[str, dict[str, int]]:
-    """Only queries of which at least one document in the corpus is relevant."""
+    """Only queries with at least one relevant document in the corpus."""
     qrels: dict[str, dict[str, int]] = {}
     for number, line in enumerate(read_text(path).splitlines(), 1):
         fields = line.split("\t")

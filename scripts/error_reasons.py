@@ -43,7 +43,7 @@ class _Reason:
 
 
 def errors_page() -> str:
-    """The page. Raises ValueError for a reason of which nothing says what it means."""
+    """The page. Raises ValueError for a reason without an explanation."""
     found: defaultdict[tuple[str, str], _Reason] = defaultdict(_Reason)
     for path in sorted((*(_ROOT / "kit").rglob("*.py"), *(_ROOT / "services").rglob("*.py"))):
         text = path.read_text("utf-8")

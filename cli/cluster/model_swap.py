@@ -135,7 +135,7 @@ class ModelSwap:
         await self._api.patch(f"{self._release.path(place.kind)}/{place.name}", patch, STRATEGIC_PATCH)
 
     async def _wait(self, place: _Place, component: str, known: frozenset[str] = frozenset()) -> None:
-        """`known`: pods that were there before, of which nothing is expected."""
+        """`known`: pods that were there before; nothing is expected of them."""
 
         def report(now: str) -> None:
             self._report(f"{component}: {now}")

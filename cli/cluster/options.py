@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from typing import Annotated
 
 import typer
 
+from cli.durations import seconds_of
 from cli.errors import UsageError
-
-_SPAN = re.compile(r"^(\d+)([smhd])$")
-_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 Namespace = Annotated[
     str,
@@ -35,8 +32,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document in
 
 
 def seconds(span: str) -> int:
-    """Of `30s`, `10m`, `2h`, `1d`. Raises UsageError."""
-    found = _SPAN.match(span)
-    if found is None or not int(found[1]):
-        raise UsageError(f"{span!r} is no span of time; write 30s, 10m, 2h or 1d.")
-    return int(found[1]) * _SECONDS[found[2]]
+    """`30s`, `10m`, `2h` or `1d` in seconds. Raises UsageError, also for none at all."""
+    if not (found := seconds_of(span)):
+        raise UsageError(f"{span!r} leaves no time; write 30s, 10m, 2h or 1d.")
+    return found

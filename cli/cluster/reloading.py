@@ -1,6 +1,6 @@
 """`groundwork cluster reload`: tells a server of the same pod to read its configuration anew when files have changed.
 
-nats-server reads its certificates when it starts and when it is told to (SIGHUP), and no other process would notice that Kubernetes
+nats-server reads its certificates when it starts and on SIGHUP, and no other process would notice that Kubernetes
 has renewed them. Beside it in the pod, with a process namespace in common, this one does.
 """
 

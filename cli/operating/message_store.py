@@ -55,7 +55,7 @@ _ANYWAY = (
 def backup(
     place: Path, *, anyway: bool = False, keys: Path | None = None, keep: int | None = None, indexes: bool = False
 ) -> int:
-    """Writes a backup to a file, or to a new one in a folder, of which then the newest `keep` remain; the exit code.
+    """Writes a backup to a file, or to a new one in a folder, where the newest `keep` remain; the exit code.
 
     A damaged store is refused, or with `anyway` copied and the backup marked. `keys`: the folder of the services' keys, if not that
     of the data directory, or the file of their public keys. `indexes`: with the indexes of a system that is stopped.

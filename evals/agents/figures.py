@@ -31,7 +31,7 @@ class AgentFigures:
     """Spearman's rank correlation of the coverage shown and the recall; None where either is the same for all."""
     endings: Mapping[str, int]
     supported: float | None
-    """Share of answers, without refusals, of which every claim is carried; None where there is no answer."""
+    """Share of answers, without refusals, whose claims are all carried; None where there is no answer."""
     citation_precision: float | None
     citation_recall: float | None
     citation_coverage: float | None

@@ -28,7 +28,7 @@ class AnswerFigures:
     cited_precision: float | None
     cited_recall: float | None
     supported: float | None
-    """Share of answers of which every claim is carried."""
+    """Share of answers whose claims are all carried."""
     citation_coverage: float | None
     """Mean share of the claims that have a citation."""
     p50_s: float

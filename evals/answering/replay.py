@@ -1,5 +1,5 @@
 """Questions asked in this process: of SQuAD 2.0 and XQuAD over their own paragraphs and, off topic, over those of other articles;
-and questions about rows of tables, some of which name a column or a row that is not there.
+and questions about rows of tables, and some name a column or a row that is not there.
 
 The embedding model is loaded here and BM25 is counted here, fused half and half, so that thousands of questions take minutes.
 """

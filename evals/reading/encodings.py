@@ -91,7 +91,7 @@ def results_of(reader: Callable[[bytes], str]) -> Results:
 
 
 def share_right(results: Results, is_meant: Callable[[EncodedText], bool]) -> float:
-    """The share of the meant texts that are read as they were written."""
+    """The share of the chosen texts that are read as they were written."""
     meant = [is_right for text, is_right in results.items() if is_meant(text)]
     return sum(meant) / len(meant)
 

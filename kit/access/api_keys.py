@@ -211,7 +211,7 @@ def read_shown(text: str) -> ShownKey:
 
 
 def require_good(key: ApiKey | None, shown: ShownKey, now: datetime) -> ApiKey:
-    """The key that is shown, of which `key` is the record if there is one. Takes as long for an unknown id as for a wrong secret.
+    """The key that is shown; `key` is its record if there is one. Takes as long for an unknown id as for a wrong secret.
 
     Raises ApiKeyInvalid, and to who shows a right text ApiKeyRevoked or ApiKeyExpired.
     """

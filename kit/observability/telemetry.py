@@ -103,8 +103,8 @@ def continued_span(
     notes_errors: bool = True,
 ) -> Iterator[Span]:
     """A span around the block, as a child of the one that `traceparent` names, in whatever process that was; without one, a trace
-    of its own. `links` are traceparents of others whom the work is done for as well. Whoever judges by itself what is an error says
-    so by `notes_errors`."""
+    of its own. `links` are traceparents of others whom the work is done for as well. Without `notes_errors` the caller judges
+    by itself what is an error."""
     parent = parent_context(traceparent)
     remote = trace.get_current_span(parent)
     if remote.get_span_context().is_valid and not remote.get_span_context().trace_flags.sampled:

@@ -135,7 +135,7 @@ class _NotOpen(grpc.GenericRpcHandler):
 
 
 class Service:
-    """One process. Enter it, put adapters on `stack`, add servicers, then `serve()` until told to stop.
+    """One process. Enter it, put adapters on `stack`, add servicers, then `serve()` until a signal stops it.
 
     Adapters that need something from outside are opened by `waiting.until`. SIGTERM before `serve()` ends the block, which is no
     error.

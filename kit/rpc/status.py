@@ -24,7 +24,7 @@ _FAILED_WRITE = "Internal error from Core"
 """What grpc.aio (1.85) says of a call when a write to it fails: the connection broke, or the server has ended the call."""
 _LONGEST_MESSAGE = 1200
 _LONGEST_METADATA = 200
-"""Bytes. A status travels in HTTP/2 headers, which may triple them, and of which a peer takes 8 kB: a longer one arrives as
+"""Bytes. A status travels in HTTP/2 headers, which may triple them, and a peer takes 8 kB of these: a longer one arrives as
 another error."""
 
 

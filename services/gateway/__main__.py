@@ -6,7 +6,7 @@ from services.gateway.settings import GatewaySettings
 
 
 def main() -> None:
-    """Reads the settings and serves until told to stop."""
+    """Reads the settings and serves until a signal stops it."""
     run_process(run, GatewaySettings)
 
 

@@ -22,7 +22,7 @@ _log = structlog.get_logger()
 
 
 async def run(settings: GatewaySettings) -> None:
-    """Serves HTTP until told to stop. Starts whether or not the services behind it do: /readyz says how they are."""
+    """Serves HTTP until a signal stops it. Starts whether or not the services behind it do: /readyz says how they are."""
     descriptor = settings.listen_fd
     with closing(bind(settings.host, settings.port) if descriptor is None else inherited(descriptor)) as door:
         if settings.auth == "none":

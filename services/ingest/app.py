@@ -112,7 +112,7 @@ class _Shared:
 
 
 async def run_api(settings: IngestSettings) -> None:
-    """Serves the contract until told to stop."""
+    """Serves the contract until a signal stops it."""
     async with Service("ingest", settings) as service:
         metrics = Metrics()
         shared = await _shared(service, settings, metrics)
@@ -192,7 +192,7 @@ async def run_api(settings: IngestSettings) -> None:
 
 
 async def run_worker(settings: IngestSettings) -> None:
-    """Consumes jobs until told to stop."""
+    """Consumes jobs until a signal stops it."""
     async with Service("ingest-worker", settings) as service:
         metrics = Metrics()
         shared = await _shared(service, settings, metrics)

@@ -285,7 +285,7 @@ class SearchIndex(Protocol):
         to_come: int,
         activate_with: Sequence[str] | None = None,
     ) -> bool:
-        """Writes all chunks of a revision, of which there are `chunk_count`. Repeating it replaces them. `to_come` documents are
+        """Writes all `chunk_count` chunks of a revision. Repeating it replaces them. `to_come` documents are
         under way and will be indexed too: the index may wait for them a moment.
 
         The revision stays invisible unless `activate_with` is given: then the index is asked to make it visible at once, with

@@ -30,7 +30,7 @@ _DELETIONS_AT_ONCE = 8
 
 
 async def run(settings: MemorySettings) -> None:
-    """Serves until told to stop."""
+    """Serves until a signal stops it."""
     async with Service("memory", settings) as service:
         nats = await open_message_store(service, settings)
         store = await NatsThreadStore.open(nats)

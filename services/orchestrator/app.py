@@ -80,7 +80,7 @@ _FORGET_AT_ONCE = 4
 
 
 async def run(settings: OrchestratorSettings) -> None:
-    """Runs the orchestrator until it is told to stop."""
+    """Runs the orchestrator until a signal stops it."""
     async with Service("orchestrator", settings) as service:
         nats = await open_message_store(service, settings)
         state = await _State.open(nats, settings, service)

@@ -9,7 +9,7 @@ from services.reranker.settings import RerankerSettings
 
 
 def main() -> None:
-    """Reads the settings and serves until told to stop."""
+    """Reads the settings and serves until a signal stops it."""
     try:
         run_process(run, RerankerSettings)
     except GroundworkError as error:

@@ -99,7 +99,7 @@ class _Parts:
 
 
 async def run(settings: RerankerSettings) -> None:
-    """Serves until told to stop. Raises what loading raises, such as ModelFileMissing, before the port is bound."""
+    """Serves until a signal stops it. Raises what loading raises, such as ModelFileMissing, before the port is bound."""
     limit_blas_threads()
     models = await asyncio.to_thread(load_models, settings)
     async with Service("reranker", settings) as service:
@@ -124,7 +124,7 @@ def limit_blas_threads() -> None:
 async def compose(
     models: LocalModels, settings: RerankerSettings, executor: Executor, stack: AsyncExitStack
 ) -> tuple[RerankerServicer, list[Batcher | KnownTexts]]:
-    """The servicer, and that of which `run()` must be running for it to answer. Connections end with `stack`."""
+    """The servicer, and the part whose `run()` must be running for it to answer. Connections end with `stack`."""
     batchers = _batchers(models, settings)
     known = await _known_texts(models.cpu, settings, stack) if models.reranking is Provider.CPU and models.cpu else None
     parts = _Parts(models, settings, batchers, executor, stack, known)

@@ -64,7 +64,7 @@ _MODELS_PATIENCE_S = 0.5
 
 
 async def run(settings: RetrieverSettings) -> None:
-    """Serves until told to stop."""
+    """Serves until a signal stops it."""
     async with Service("retriever", settings) as service:
         stack = service.stack
         # tantivy first: its writer lock keeps a second process out of both indexes.

@@ -98,7 +98,7 @@ class IndexedChunk:
 
 @dataclass(frozen=True)
 class IndexBatch:
-    """Chunks with their vectors, row i of which belongs to chunk i."""
+    """Chunks with their vectors: row i belongs to chunk i."""
 
     chunks: Sequence[IndexedChunk]
     vectors: Vectors

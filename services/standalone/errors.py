@@ -51,7 +51,7 @@ class ChildKeepsCrashing(StandaloneError):
 
 
 class NotRestarted(StandaloneError):
-    """A process did not come back after it was told to end."""
+    """A process did not come back after it was ended."""
 
 
 class StartLimitReached(StandaloneError):

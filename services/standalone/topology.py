@@ -57,7 +57,7 @@ SERVICES_START_STAGE = 1
 STOP_MARGIN_S = 2.0
 """For what a service does when its requests have ended: it hands its work over and closes its connections."""
 OWN_FOLDER = frozenset({"reranker"})
-"""Services of which each process needs a data folder to itself: its store has one writer. Ingestion's processes share theirs, in
+"""Services whose processes each need a data folder to themselves: its store has one writer. Ingestion's processes share theirs, in
 which each locks a folder of its own, so that the next process to start removes what a killed one left."""
 
 

@@ -63,7 +63,7 @@ from services.tools.web.windows import Windows
 
 
 async def run(settings: ToolsSettings) -> None:
-    """Serves until told to stop."""
+    """Serves until a signal stops it."""
     async with Service("tools", settings) as service:
         nats = await open_message_store(service, settings)
         sessions = SessionPool(settings.tools_mcp_idle_sessions, settings.tools_mcp_session_idle_s)

@@ -188,7 +188,7 @@ class Caller:
 
     tenant_id: str
     subject: str = ""
-    """In whose name: what one person may read is not told to another."""
+    """In whose name: what one person may read is not shown to another."""
     scopes: frozenset[str] = frozenset(SCOPES)
     """What the caller may do."""
 
@@ -207,7 +207,7 @@ class Call:
     collection_ids: tuple[str, ...] = ()
     """Collections that it may read; empty means all that the subject may."""
     subject: str = ""
-    """In whose name: what one person may read is not told to another."""
+    """In whose name: what one person may read is not shown to another."""
     scopes: frozenset[str] = frozenset(SCOPES)
     """What the caller may do."""
     answers: tuple[ToolAnswer, ...] = ()

@@ -49,7 +49,7 @@ class Pod:
     ready: bool = False
     created_at: datetime | None = None
     is_leaving: bool = False
-    """Told to end."""
+    """It is being ended."""
     unschedulable: str = ""
     """The scheduler's words for why no node takes it; empty once one does."""
     containers: Sequence[Container] = ()

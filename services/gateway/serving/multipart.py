@@ -1,5 +1,5 @@
 """Uploads as they come in: a multipart/form-data body (RFC 7578) is parsed while it arrives and the file's bytes are handed on
-at the pace of whoever takes them. Nothing is spooled and at most one piece is held, whatever the size of the file."""
+at the pace of their reader. Nothing is spooled and at most one piece is held, whatever the size of the file."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""A run's events on their way to a client: started, followed across broken streams, told to the last.
+"""A run's events on their way to a client: started, followed across broken streams, sent to the last.
 Hanging up stops no run."""
 
 from collections.abc import AsyncIterator

@@ -41,7 +41,7 @@ LANGUAGES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "Hebrew": ("heb",),
     }
 )
-"""Script, as Tesseract names it → languages whose data reads it, any of which will do."""
+"""Script, as Tesseract names it → languages whose data reads it. Any of them will do."""
 _BESIDE = "eng"
 """Read along with any script: names and numbers."""
 _ORIENTATION = "osd"
@@ -122,7 +122,7 @@ class Tesseract:
 
 
 class ByScript:
-    """The first recogniser, and Tesseract for pictures of which it cannot read most: theirs is another script."""
+    """The first recogniser, and Tesseract for pictures that it cannot read for the most part: theirs is another script."""
 
     def __init__(self, first: TextRecognizer, other: Tesseract) -> None:
         self._first = first

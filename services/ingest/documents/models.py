@@ -235,7 +235,7 @@ class Collection:
 
 @dataclass(frozen=True)
 class IngestJob:
-    """What the queue carries: which revision of which document to make."""
+    """What the queue carries: the document and the revision to make of it."""
 
     tenant_id: str
     document_id: str

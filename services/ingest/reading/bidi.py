@@ -159,6 +159,6 @@ def _reversed_run(run: Sequence[_Cluster]) -> list[_Cluster]:
 
 
 def _parentheses_facing(text: str) -> str:
-    """Some producers store the glyph that is seen, some the character that is meant: what closes before it opens is seen."""
+    """Some producers store the glyph that is seen, some the character that is intended: what closes before it opens is seen."""
     first = next((char for char in text if char in "()[]{}«»"), "")
     return text.translate(_MIRRORED) if first in _CLOSING_FIRST and _CLOSING_FIRST[first] in text else text

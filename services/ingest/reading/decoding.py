@@ -214,7 +214,7 @@ def _script(char: str) -> str:
 
 
 def _reads_as_western(sample: bytes) -> bool:
-    """Whether it is cp1252 by its words: Latin letters, of which some have an accent. Other scripts would be words of nothing but
+    """Whether it is cp1252 by its words: Latin letters, some with an accent. Other scripts would be words of nothing but
     such letters, and those of old Latin encodings signs within words ("Se¤or")."""
     try:
         text = sample.decode("cp1252")

@@ -56,7 +56,7 @@ def _wordless_reason(text: str) -> str:
 
 
 def with_encoding_repaired(texts: Sequence[str]) -> list[str] | None:
-    """The pieces of a page in the encoding that was meant: UTF-8 or the Windows encoding of Russian, Hebrew or Arabic that was
+    """The pieces of a page in the right encoding: UTF-8 or the Windows encoding of Russian, Hebrew or Arabic that was
     read as Western European. None when none of them makes a text."""
     found: list[tuple[float, list[str]]] = []
     for meant, taken_for in itertools.product(("utf-8", *_USUAL), ("cp1252", "latin-1")):

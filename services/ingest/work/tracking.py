@@ -1,4 +1,4 @@
-"""Writing a document's record while it is ingested. Every write is a compare-and-set, and each conflict is looked at: whoever
+"""Writing a document's record while it is ingested. Every write is a compare-and-set, and each conflict is looked at: a writer that
 deleted the document or queued a newer revision meanwhile wins, and the ingestion ends."""
 
 import asyncio

@@ -54,7 +54,7 @@ class RetrieverNotes:
     """Notes of the caller in hand, asked for in their name."""
 
     def __init__(self, channel: Channel, collection: str, local: Principal, *, timeout_s: float) -> None:
-        """`collection`: the name of which everybody has one of their own; the `local` user the one with the plain id."""
+        """`collection`: the name. Each user has a collection of that name; the `local` user the one with the plain id."""
         self._stub = rpc.RetrieverServiceStub(channel)
         self._collection = collection
         self._local = local

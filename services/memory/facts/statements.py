@@ -32,7 +32,7 @@ _ORDINAL = re.compile(r"\b(\d{1,2})\. (?=[^\W\d])")
 """A day of a month in German: no end of a sentence."""
 _YEAR = re.compile(r"\d{4}")
 _RECENT_DAYS = 31
-"""A time that was over so recently was meant as it was read: "yesterday", "last week"."""
+"""A time that was over so recently is right as it was read: "yesterday", "last week"."""
 _FIRST_PERSON = r"i|i'm|i've|my|ich|mein|meine|je|j'|mon|ma|mi|me|io|il mio|la mia|eu|meu|minha|ik|mijn"
 _AND = "and|und|y|et|e|en"
 _BUT = "but|aber|pero|mais|ma|mas|maar"

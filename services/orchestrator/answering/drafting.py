@@ -453,7 +453,7 @@ def _as_far_as_it_got(draft: Draft, reason: FinishReason) -> Draft:
 
 
 def _quoted(text: str, found: extractive.ExtractiveAnswer, evidence: Sequence[Evidence]) -> Draft:
-    """The answer that is made of these sentences, each of which has its own mark: 1, 2, 3."""
+    """The answer that is made of these sentences. Each has its own mark: 1, 2, 3."""
     by_number = {source.number: source for source in evidence}
     citations = tuple(
         citation(by_number[each.number], Quote(each.number, each.start, each.end), number)

@@ -86,7 +86,7 @@ _RAISED_THEMSELVES = frozenset(
         "co",
     )
 )
-"""Units and functions, of which a raised number is a power, and CO²."""
+"""Units and functions: a raised number behind one is a power, and CO² is one too."""
 
 
 class MarkFilter:

@@ -250,7 +250,7 @@ def _headings_within(passage: Evidence) -> list[str]:
 
 
 def _levels_with_room(evidence: Sequence[Evidence]) -> int:
-    """Levels of headings that can be shown whole; at least one, of which the first are shown."""
+    """Levels of headings that can be shown whole; at least one, and of that one the first headings are shown."""
     deepest = max((len(each.heading_path) for each in evidence), default=0)
     paths = {tuple(each.heading_path) for each in evidence}
     whole = (

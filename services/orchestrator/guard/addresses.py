@@ -94,7 +94,7 @@ def host_of(address: str) -> str:
 
 
 def carries_data(address: str, *, is_strict: bool) -> bool:
-    """Whether something could be told by asking for the address."""
+    """Whether asking for the address could give something away."""
     host, path = _parts(address)
     labels = host.partition(":")[0].split(".")
     if "@" in host or len(labels) > _MOST_LABELS or any(len(each) > _LONGEST_LABEL for each in labels):

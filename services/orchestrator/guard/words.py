@@ -61,7 +61,7 @@ _UNSPACED = re.compile(r"[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff]+")
 
 @dataclass(frozen=True)
 class Mark:
-    """A word or phrase of some sort; `mask` says of which sorts in which languages."""
+    """A word or phrase of some sort; `mask` says its sorts and languages."""
 
     start: int
     end: int
@@ -84,7 +84,7 @@ class Vocabulary:
     """By their first character."""
 
     def mask(self, word: str) -> int:
-        """Of which sorts the folded word is, in which languages."""
+        """The sorts of the folded word, and their languages."""
         mask = self._mask_of(word)
         plain = undisguised(word)
         if plain != word:
@@ -149,7 +149,7 @@ def _mask(word: str) -> int:
 
 
 def sorts_in(folded: str) -> int:
-    """Of which sorts the words of a folded text may be, in which languages: told in a fraction of the time of places."""
+    """The sorts that the words of a folded text may have, and their languages: a fraction of the work of `places`."""
     seen, phrases = 0, vocabulary().phrases
     words = set(WORD.findall(folded))
     for word in words:

@@ -129,7 +129,7 @@ def _said_in(record: RunRecord) -> list[Turn]:
 
 
 def _latest(turns: Sequence[Turn], most: int, *, with_calls: bool) -> Sequence[Turn]:
-    """The last turns, of which calls and what they returned do not count."""
+    """The last turns. Calls and what they returned do not count."""
     kept: list[Turn] = []
     for turn in reversed(turns):
         is_call = turn.role == "tool" or bool(turn.calls)

@@ -62,7 +62,7 @@ async def fit(
     render: Callable[[Sequence[str]], str] | None = None,
     operation: Operation = Operation.ANSWER,
 ) -> Fitted:
-    """The messages within the model's context, of which `share` is used. `render` writes the last question with the sources that
+    """The messages within `share` of the model's context. `render` writes the last question with the sources that
     are kept. Raises QuestionTooLong when not even the system prompt and the question fit."""
     await model.count_tokens([""], operation)  # the context of a server is known once it has been asked
     fitting = _Fitting(model.info(operation), list(messages), sources, render, answer_tokens, share)

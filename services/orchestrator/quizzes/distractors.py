@@ -1,4 +1,4 @@
-"""Wrong options: other values of the same kind in the same passages, each of which no passage carries in place of the right one."""
+"""Wrong options: other values of the same kind in the same passages. No passage carries one in place of the right one."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache

@@ -1,4 +1,4 @@
-"""What a message wants of a quiz: how many questions, of which kinds, how hard, and about what."""
+"""What a message wants of a quiz: how many questions and what kinds, how hard, and about what."""
 
 import re
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""What a planning model is told of the collections that it plans a search of: the names of ready documents, and the sources that
+"""What a planning model is shown of the collections that it plans a search of: the names of ready documents, and the sources that
 they come from. Names are text of others: they are fenced."""
 
 import asyncio

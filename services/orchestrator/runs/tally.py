@@ -1,5 +1,5 @@
-"""What runs have cost, by day, user, thread and model: an entry a run, written before the run's end is stored. Whoever ends a run
-again after a crash writes the same entry again, so that each run counts once; and it counts when the run itself is deleted."""
+"""What runs have cost, by day, user, thread and model: an entry a run, written before the run's end is stored. A run that ends
+again after a crash has the same entry written again, so that it counts once; and it counts when the run itself is deleted."""
 
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing

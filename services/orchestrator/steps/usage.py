@@ -1,4 +1,4 @@
-"""What a run cost, told on every way out of it; and the model port that counts."""
+"""What a run cost, recorded on every way out of it; and the model port that counts."""
 
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing

@@ -75,7 +75,7 @@ def _by_headings(passages: Sequence[Evidence], level: int) -> list[DocumentSecti
 
 
 def _cut(sections: Sequence[DocumentSection], most: int) -> Sequence[DocumentSection]:
-    """The sections, of which long ones are cut as far as there may be more of them."""
+    """The sections. Long ones are cut as far as there may be more of them."""
     room = most - len(sections)
     cut: list[DocumentSection] = []
     for section in sections:

@@ -1,4 +1,4 @@
-"""What a request for a summary asks for: how long it may be, and what it should look at. Told by its words."""
+"""What a request for a summary asks for: how long it may be, and what it should look at. The words of the request say it."""
 
 import re
 from dataclasses import dataclass

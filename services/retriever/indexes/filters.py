@@ -1,5 +1,5 @@
 """What a search may see, compiled once for both engines: a list of "field is any of these values", "field is none of these values"
-and "field lies between", all of which must hold.
+and "field lies between", and all must hold.
 
 Adapters translate the clauses one to one, so no engine can be given less than the other. Tenant and collection are clauses
 like any other and always there: a scope without them is refused, never read as "all".

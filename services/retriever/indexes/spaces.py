@@ -161,7 +161,7 @@ class DenseSpaces:
         return sum([await index.count(key) for index in self._indexes_of(model)])
 
     def _indexes_of(self, model: str) -> list[DenseIndex]:
-        """The indexes of a model: more than one where its dimension was changed; and those of which nothing is known yet."""
+        """The indexes of a model: more than one where its dimension was changed; and those that nothing is known of yet."""
         return [index for index in self._store.indexes if _is_of(index, model)]
 
     def _named(self, model: str) -> list[EmbeddingSpace]:
@@ -171,7 +171,7 @@ class DenseSpaces:
         return next((index for index in self._store.indexes if space is not None and index.space == space), None)
 
     def _unknown(self) -> DenseIndex | None:
-        """One of which it is not known yet what it holds: it says whether it can be reached."""
+        """An index whose content is not known yet: it says whether it can be reached."""
         return next((index for index in self._store.indexes if index.space is None), None)
 
     async def _all(self, call: Callable[[DenseIndex], Awaitable[T]]) -> list[T]:

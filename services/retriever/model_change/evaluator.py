@@ -1,5 +1,5 @@
 """How well two models find what they should in the same collection: on questions with the documents that answer them, or, where
-nobody gave any, on sentences of its own chunks, each of which should find the chunk that it is from (known-item search)."""
+nobody gave any, on sentences of its own chunks, and each should find the chunk that it is from (known-item search)."""
 
 import hashlib
 from collections.abc import Mapping, Sequence

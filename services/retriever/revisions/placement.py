@@ -10,7 +10,7 @@ from services.retriever.models import EmbeddingSpace, Pointer
 
 def searched_model(models: Sequence[str], chosen: str) -> str:
     """That of a document which lies in the spaces of `models`: its collection's if it is there already, else the one that it came
-    with. Empty for a document of which its model is not known."""
+    with. Empty for a document whose model is not known."""
     return chosen if chosen in models else models[0]
 
 

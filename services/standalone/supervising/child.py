@@ -35,7 +35,7 @@ PIPE_DRAIN_S = 1.0
 
 
 class Child:
-    """Keeps one process alive until it is told to stop."""
+    """Keeps one process alive until a signal stops it."""
 
     def __init__(
         self,

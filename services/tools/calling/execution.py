@@ -84,7 +84,7 @@ class Toolbox:
         return outcome
 
     async def check_room(self, call: Call) -> None:
-        """Raises ToolsFull when the call would be turned away as one too many. Not for a call with an effect, of which something
+        """Raises ToolsFull when the call would be turned away as one too many. Not for a call with an effect, where something
         may be known already."""
         if not self._turns.is_full:
             return

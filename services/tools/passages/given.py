@@ -46,7 +46,7 @@ class PassagesNotFound(ToolError):
 
 @dataclass(frozen=True)
 class Given:
-    """Passages in the order of the arguments, each once, and ids of which there is none."""
+    """Passages in the order of the arguments, each once, and ids that name none."""
 
     passages: Sequence[Passage]
     not_found: Sequence[str] = ()
@@ -81,7 +81,7 @@ def askable(chunk_ids: Sequence[str]) -> list[str]:
 
 
 def missing(chunk_ids: Sequence[str], found: Mapping[str, Passage]) -> list[str]:
-    """The ids of which there is no passage. Raises PassagesNotFound when there is none at all."""
+    """The ids that name no passage. Raises PassagesNotFound when there is none at all."""
     if not found:
         raise PassagesNotFound(
             "none of these passages can be read: their documents were deleted or changed since, or the ids are not those of "

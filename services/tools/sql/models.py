@@ -82,7 +82,7 @@ class Statement:
     run: str
     """What the database is given: with masks and row limits."""
     limited: Sequence[str] = ()
-    """Tables of which only the caller's rows are seen."""
+    """Tables that show the caller's rows only."""
     masked: Sequence[str] = ()
     """Columns, `table.column`, whose values are hidden."""
 

@@ -43,7 +43,7 @@ class Issuer(BaseModel):
     issuer: Address
     """Exactly as its tokens say it in `iss`."""
     audiences: tuple[str, ...] = Field(min_length=1)
-    """Of which a token must be for one: the client id, or the name of this API at the issuer."""
+    """A token must be for one of these: the client id, or the name of this API at the issuer."""
     jwks_uri: Address | None = None
     """Where its keys are. None: where its metadata say (OpenID Connect Discovery 1.0)."""
     ca_file: Path | None = None

@@ -128,7 +128,7 @@ def _shown(key: str) -> str:
 
 
 def _open_below(root: Path, key: str) -> int:
-    """Opens a file, folder by folder, none of which may be a link: who writes into the folder must not have others read."""
+    """Opens a file, folder by folder. None may be a link: its writers must not have other files read."""
     folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
     try:
         *folders, name = key.split("/")

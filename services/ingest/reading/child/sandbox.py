@@ -53,7 +53,7 @@ class Plan:
 
     memory_limit_bytes: int
     user_id: int | None = None
-    """The user to become, of which this process must have the right."""
+    """The user to become; this process must have the right to."""
     ruleset: int | None = None
     """File descriptor of Landlock's rules."""
     limits_calls: bool = False

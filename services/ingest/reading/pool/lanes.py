@@ -2,7 +2,7 @@
 book takes an hour, and a page made to be slow takes all the time it is given.
 
 There are places to stay in, and one more for first turns. It opens when all others are held by files that take long: large ones,
-and those that have had their turn, which is a few seconds. Whoever has not had his turn may take it there, and gives the place
+and those that have had their turn, which is a few seconds. A file that has not had its turn may take it there, and gives the place
 back after it: done, moved to a place to stay in, or to be read again from the beginning once there is one."""
 
 import asyncio

@@ -137,7 +137,7 @@ class RunTail:
         self._held: set[str] = set()
         """Subjects that only this process appends to, as far as it knows."""
         self._doubtful: set[str] = set()
-        """Runs of which entries may have been missed."""
+        """Runs whose entries may have been missed."""
         self._doubt = asyncio.Event()
 
     async def run(self) -> None:
@@ -229,7 +229,7 @@ class RunTail:
             self.look_at(run.subject)
 
     def _silent(self) -> Iterable[_Followed]:
-        """Those of which nothing was heard for the longest, and for too long."""
+        """The runs that were silent for the longest, and for too long."""
         since = time.monotonic() - _SILENT_S
         silent = (run for run in self._runs.values() if run.heard_at < since)
         return nsmallest(_SILENT_PER_LOOK, silent, key=lambda run: run.heard_at)

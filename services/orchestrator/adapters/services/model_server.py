@@ -13,7 +13,7 @@ from services.orchestrator.verification.verdicts import Verdict, supporting
 _LIKELY = 0.5
 """Probability from which on a claim counts as carried, where the server does not say."""
 _CONTRADICTED = 0.65
-"""From here on the sources are said to say otherwise. Of claims of which that is said, 5 % are true, and 10 % from 0.5 on."""
+"""From here on the sources are said to contradict the claim. Of such claims 5 % are true, and 10 % from 0.5 on."""
 _SHORT_CLAIM_WORDS = 3
 """A claim of so few words means little without its question."""
 

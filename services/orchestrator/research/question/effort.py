@@ -38,7 +38,7 @@ def choose_effort(question: str, asked: Effort = Effort.AUTO) -> ChosenEffort:
     parts = split_question(question)
     subjects = [part for part in parts if part.kind is PartKind.SUBJECT]
     if len(subjects) >= _SEVERAL:
-        return ChosenEffort(Effort.MEDIUM, "several names, each of which is to be looked at")
+        return ChosenEffort(Effort.MEDIUM, "several names, and each is to be looked at")
     if subjects and roles_in(question) and any(part.kind is PartKind.ASKED for part in parts):
         return ChosenEffort(Effort.MEDIUM, "asks something of somebody who is only described")
     return ChosenEffort(Effort.LOW, "one search may answer it")

@@ -32,7 +32,7 @@ class Investigation:
 def share_out(
     parts: Sequence[QuestionPart], coverage: Coverage, limits: EffortLimits, searches: int
 ) -> list[Investigation]:
-    """An investigation for each subject of which something is lacking, at most three, each with an equal share of the searches that
+    """An investigation for each subject that lacks something, at most three, each with an equal share of the searches that
     are left; none where a single line of searching does as well. `searches` were made before."""
     lacking: dict[str, list[QuestionPart]] = {}
     for part, row in zip(parts, coverage.parts, strict=False):

@@ -1,4 +1,4 @@
-"""Rules about small words: who denies, how many are meant, on which condition, more or less, planned or done."""
+"""Rules about small words: who denies, how many there are, on which condition, more or less, planned or done."""
 
 from services.reranker.judging.rules.pair import Pair
 

@@ -73,7 +73,7 @@ def payload_indexes() -> dict[str, models.KeywordIndexParams | models.IntegerInd
 
 
 def points(key: WriteKey, chunks: Sequence[IndexedChunk], vectors: Vectors) -> Iterator[models.PointStruct]:
-    """The chunks with their vectors, row i of which belongs to chunk i."""
+    """The chunks with their vectors: row i belongs to chunk i."""
     for item, vector in zip(chunks, vectors.tolist(), strict=True):
         payload: dict[str, Any] = dict(filters.chunk_keywords(item.chunk, key))
         payload |= filters.chunk_numbers(item.chunk)

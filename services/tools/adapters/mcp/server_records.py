@@ -147,7 +147,7 @@ def _login_key(tenant_id: str, server: str, *, is_waiting: bool = False) -> str:
 
 
 def encode(record: ServerRecord) -> bytes:
-    """The record as it is stored, of which headers are sealed already."""
+    """The record as it is stored; its headers are sealed already."""
     approved = {
         tool: {"digest": each.digest, "reads_only": each.reads_only, "by": each.by, "at": each.at.isoformat()}
         for tool, each in record.approved.items()

@@ -96,7 +96,7 @@ class _Reader:
         """Of the first paragraph in the style Title."""
 
     def blocks(self, body: Any) -> Iterator[Block]:
-        """Blocks of the body, a cell or a text box. Paragraphs of which the marks between were deleted are one."""
+        """Blocks of the body, a cell or a text box. Paragraphs whose marks between were deleted are one."""
         held: list[Any] = []
         for element in _flow(body):
             if element.tag == W + "tbl":

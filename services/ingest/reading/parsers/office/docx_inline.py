@@ -47,7 +47,7 @@ class Inline:
 
 
 def read_inline(*paragraphs: Any) -> Inline:
-    """Reads a paragraph, or several of which the marks between were deleted."""
+    """Reads a paragraph, or several whose marks between were deleted."""
     text: list[tuple[str, int]] = []
     notes: list[tuple[str, str]] = []
     boxes: list[Any] = []

@@ -66,7 +66,7 @@ def _class_of(element: Any) -> str:
 
 
 def _losses(slides: list[Any]) -> Iterator[str]:
-    """Pictures, and objects such as charts, each of which has a picture of itself beside it."""
+    """Pictures, and objects such as charts: each has a picture of itself beside it."""
     frames = [frame for slide in slides for frame in slide.iter(DRAW + "frame")]
     objects = sum(1 for frame in frames if frame.find(DRAW + "object") is not None)
     pictures = sum(1 for frame in frames if frame.find(DRAW + "image") is not None)

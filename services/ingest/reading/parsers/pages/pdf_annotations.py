@@ -1,5 +1,5 @@
 """What lies upon a page of a PDF and is no text of it: what somebody wrote into its fields or typed across it, which is read as if
-it were printed, check boxes and radio buttons, of which the state is read, and comments, which are counted."""
+it were printed, check boxes and radio buttons with their state, and comments, which are counted."""
 
 import ctypes
 from collections.abc import Iterable, Sequence

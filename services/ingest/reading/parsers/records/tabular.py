@@ -67,7 +67,7 @@ def _tables(all_rows: Sequence[list[str]]) -> Iterator[list[list[str]]]:
 
 
 def _begins_table(rows: Sequence[Sequence[str]]) -> bool:
-    """Whether rows begin with names of columns, most of which are such as columns are called by."""
+    """Whether rows begin with names of columns: most must be such as columns are called by."""
     part = list(itertools.takewhile(any, rows))
     names = [cell for cell in part[0] if cell]
     known = sum(map(is_label, names))

@@ -82,7 +82,7 @@ def merged_header(rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def with_groups(groups: Sequence[str], names: Sequence[str]) -> list[str]:
-    """Names of columns with those of their groups, of which each is printed above any of its columns. A group ends where its names
+    """Names of columns with those of their groups. A group's name is printed above any of its columns. A group ends where its names
     begin again: 2024, 2023, 2024, 2023 are two. The names alone where that leaves it open what a group is of."""
     counts = Counter(names)
     parts: list[list[int]] = [[]]

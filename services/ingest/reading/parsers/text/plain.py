@@ -90,7 +90,7 @@ def _between_tabs(line: str) -> list[str]:
 
 
 def _entries(text: str, first: "re.Pattern[str]", min_share: float) -> list[Block]:
-    """Those of a log, of which each begins with `first`; none where it is another text."""
+    """The entries of a log: each begins with `first`. None where it is another text."""
     starts = [found.start() for found in first.finditer(text)]
     lines = sum(1 for line in text.splitlines() if line.strip())
     if len(starts) < _MIN_ENTRIES or len(starts) < min_share * lines:

@@ -35,7 +35,7 @@ class Grid:
 
     @property
     def header_rows(self) -> int:
-        """Rows at the top of which most cells are marked as names, or the first where it alone is bold."""
+        """Rows at the top that have most cells marked as names, or the first where it alone is bold."""
         count = sum(1 for _ in itertools.takewhile(lambda more: more > 0, self._names[:_MAX_HEADER_ROWS]))
         return count or int(marks_of_type(self._bold) > 0)
 
