@@ -1,6 +1,19 @@
 // Text of answers and passages. Offsets of the API count characters (code points), JavaScript strings count UTF-16 units.
 
+import i18next from "i18next";
 import type { BoundingBox, Citation } from "./api/types";
+
+/**
+ * Parts of a line with dots between them; empty ones are left out. In a right-to-left language each part stands alone,
+ * so that the Latin unit of one part does not draw the number of the next to its side.
+ */
+export function dotted(parts: (string | null | undefined | false)[]): string {
+  const isolated = i18next.dir() === "rtl" ? (part: string) => `\u2068${part}\u2069` : (part: string) => part;
+  return parts
+    .filter((part): part is string => Boolean(part))
+    .map(isolated)
+    .join(" · ");
+}
 
 /** The answer after a piece came: what stood from `offset` on is replaced by it. */
 export function applyToken(answer: string, { text, offset }: { text: string; offset: number }): string {
@@ -106,7 +119,7 @@ export function placeOf({ heading_path: headings = [], origin }: { heading_path?
   const path = headings.join(" › ");
   const written = (origin?.date ?? "").slice(0, 16).replace("T", " ");
   const told = [origin?.channel, origin?.author, written].filter((part): part is string => Boolean(part) && !path.includes(part ?? ""));
-  return [path, ...told].filter(Boolean).join(" · ");
+  return dotted([path, ...told]);
 }
 
 /** An argument of a tool, as a person reads it. */

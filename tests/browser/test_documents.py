@@ -244,6 +244,19 @@ def test_sharing_a_collection_asks_first(visit: Visit, site: Site) -> None:
     assert changes == [{"visibility": "tenant"}]
 
 
+def test_what_chats_over_a_collection_use_of_memory_is_chosen(visit: Visit, site: Site) -> None:
+    put(site, ready(1), ready(2, collection_id="recipes"))
+    page = visit.page
+    page.goto("/documents")
+    page.get_by_test_id("collection-item").filter(has_text="recipes").get_by_test_id("collection-actions").click()
+    page.get_by_role("menuitem", name="Memory").click()
+    page.get_by_test_id("collection-memory").select_option("off")
+    page.get_by_test_id("memory-save").click()
+    expect(page.get_by_test_id("memory-dialog")).to_have_count(0)
+    (update,) = site.world.ingest.updates
+    assert (update.collection_id, update.memory) == ("recipes", "off")
+
+
 def test_members_of_a_collection_are_listed_given_a_role_and_removed(visit: Visit, site: Site) -> None:
     put(site, ready(1), ready(2, collection_id="recipes"))
     page = visit.page

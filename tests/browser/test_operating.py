@@ -5,11 +5,12 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from playwright.sync_api import Browser, Route, expect
 
-from tests.browser.site import Site
+from tests.browser.site import Site, put, ready
 from tests.browsing import Visit, visiting
 
 pytestmark = [pytest.mark.browser]
@@ -87,11 +88,84 @@ def test_a_new_key_gets_its_guard_and_the_list_says_which(visit: Visit) -> None:
     dialog = page.get_by_role("dialog")
     dialog.get_by_label("Name", exact=True).fill("Bot")
     page.get_by_test_id("key-guard").select_option("block")
+    page.get_by_test_id("key-memory").select_option("off")
     dialog.get_by_role("button", name="Make the key").click()
     expect(page.locator(".shown-key")).to_contain_text("gw_secret")
     (made,) = kept
-    assert (made["name"], made["guard"], made["scopes"]) == ("Bot", "block", ["query"])
+    assert (made["name"], made["guard"], made["memory"], made["scopes"]) == ("Bot", "block", "off", ["query"])
     expect(page.locator("tbody tr")).to_contain_text(["are refused"])
+    expect(page.locator("tbody tr")).to_contain_text(["nothing is learnt"])
+
+
+def test_the_audit_log_is_read_by_pages_newest_first_and_filtered(visit: Visit) -> None:
+    page = visit.page
+    asked: list[tuple[str, int]] = []
+
+    def entry(number: int) -> str:
+        return json.dumps(
+            {
+                "number": number,
+                "at": "2026-11-26T10:00:00Z",
+                "action": "key_revoked" if number == 501 else "request",
+                "subject": f"ann{number}",
+                "method": "DELETE",
+                "route": "/v1/documents/{document_id}",
+                "about": {"document_id": f"doc{number}"},
+                "status": 204,
+                "previous": "",
+                "hash": "0" * 64,
+            }
+        )
+
+    def answer(route: Route) -> None:
+        query = parse_qs(urlsplit(route.request.url).query)
+        chain, after = query["chain"][0], int(query["after"][0])
+        asked.append((chain, after))
+        numbers = range(after + 1, min(after + 500, 501) + 1) if chain == "tenant" else ()
+        route.fulfill(content_type="application/x-ndjson", body="".join(f"{entry(each)}\n" for each in numbers))
+
+    page.route("**/v1/audit*", answer)
+    page.goto("/operating")
+    page.get_by_test_id("operating-audit").check(force=True)
+    entries = page.get_by_test_id("audit-entry")
+    expect(entries).to_have_count(500)
+    page.get_by_role("button", name="load later ones").click()
+    expect(entries).to_have_count(501)
+    expect(entries.first).to_contain_text("Key revoked")
+    page.get_by_placeholder("Find in these entries").fill("DOC17")
+    expect(entries).to_have_count(11)  # 17 and 170 to 179
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Save these").click()
+    saved = Path(download.value.path()).read_text("utf-8").splitlines()
+    assert [json.loads(each)["number"] for each in saved] == [*range(179, 169, -1), 17]
+    page.get_by_test_id("audit-chain").select_option("unknown_callers")
+    expect(page.get_by_test_id("audit")).to_contain_text("No entries.")
+    assert asked == [("tenant", 0), ("tenant", 500), ("unknown_callers", 0)]
+
+
+def test_a_note_is_written_changed_and_deleted(visit: Visit, site: Site) -> None:
+    put(site, ready(2, name="tea.md", size_bytes=12, collection_id="notes", media_type="text/markdown"))
+    site.world.ingest.files["d0000002"] = b"Tea at four."
+    page = visit.page
+    page.goto("/memory")
+    page.get_by_test_id("new-note").click()
+    page.get_by_test_id("note-name").fill("MEMORY.md")
+    page.get_by_test_id("note-text").fill("I live in Bern.")
+    page.get_by_test_id("note-save").click()
+    expect(page.get_by_test_id("note-dialog")).to_have_count(0)
+    note = page.get_by_test_id("note").filter(has_text="tea.md")
+    note.get_by_role("button", name="Change").click()
+    expect(page.get_by_test_id("note-text")).to_have_value("Tea at four.")
+    page.get_by_test_id("note-text").fill("Tea at five.")
+    page.get_by_test_id("note-save").click()
+    expect(page.get_by_test_id("note-dialog")).to_have_count(0)
+    assert [(each.collection_id, each.name) for each in site.world.ingest.headers] == [
+        ("notes", "MEMORY.md"),
+        ("notes", "tea.md"),
+    ]
+    note.get_by_role("button", name="Delete").click()
+    page.get_by_test_id("confirm-yes").click()
+    expect(note).to_have_count(0)
 
 
 def test_what_is_remembered_is_changed_saved_forgotten_and_paused(visit: Visit, site: Site) -> None:

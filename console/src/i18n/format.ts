@@ -19,13 +19,13 @@ export interface Format {
 /** Formats of a language. */
 export function formatOf(language: string): Format {
   const number = (options: Intl.NumberFormatOptions) => new Intl.NumberFormat(language, options);
-  const unit = (value: number, name: string, digits: number) =>
-    number({ style: "unit", unit: name, unitDisplay: "short", maximumFractionDigits: digits }).format(value);
+  const unit = (value: number, name: string, digits: number, unitDisplay: "short" | "long" = "short") =>
+    number({ style: "unit", unit: name, unitDisplay, maximumFractionDigits: digits }).format(value);
   return {
     number: (value, digits = 0) => number({ maximumFractionDigits: digits }).format(value),
     percent: (share) => number({ style: "percent", maximumFractionDigits: 0 }).format(share),
     size: (bytes) => {
-      if (bytes < 1000) return unit(bytes, "byte", 0);
+      if (bytes < 1000) return unit(bytes, "byte", 0, "long");
       if (bytes < 1e6) return unit(bytes / 1000, "kilobyte", bytes < 1e4 ? 1 : 0);
       return bytes < 1e9 ? unit(bytes / 1e6, "megabyte", bytes < 1e7 ? 1 : 0) : unit(bytes / 1e9, "gigabyte", 1);
     },

@@ -11,7 +11,7 @@ import { Button, Failure, Icon, IconButton, Segments } from "../parts";
 import { attachRun, useRun } from "../run/store";
 import { useKey } from "../shell/keys";
 import { Later } from "../shell/Later";
-import { joined, placeOf, quoted, webAddressOf } from "../text";
+import { dotted, joined, placeOf, quoted, webAddressOf } from "../text";
 import { closePassage, goOn, passageOf, passagesOf, type Shown } from "./shown";
 import { claimsOf, verdictWords } from "./verdicts";
 
@@ -27,7 +27,7 @@ export function PassagePanel({ shown }: { shown: Shown }) {
   useKey("closePanel", closePassage);
   if (!citation) return <Failure>{t("passage.gone")}</Failure>;
   const all = passagesOf(shown);
-  const place = [citation.page ? t("passage.page", { page: citation.page }) : "", placeOf(citation)].filter(Boolean).join(" · ");
+  const place = dotted([citation.page ? t("passage.page", { page: citation.page }) : "", placeOf(citation)]);
   return (
     <>
       <header className="panel-head">

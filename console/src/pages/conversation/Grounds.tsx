@@ -8,7 +8,7 @@ import { openPassage } from "../../passage/shown";
 import { confidenceWords, judgeWords, supportWords, verdictWords } from "../../passage/verdicts";
 import type { FoldedRun } from "../../run/fold";
 import type { Followed } from "../../run/store";
-import { placeOf, quoted } from "../../text";
+import { dotted, placeOf, quoted } from "../../text";
 
 export function Sources({ run, followed }: { run: FoldedRun; followed: Followed }) {
   const { t } = useTranslation();
@@ -32,7 +32,7 @@ export function Sources({ run, followed }: { run: FoldedRun; followed: Followed 
 function SourceButton({ citation, onPress, isClosest = false }: { citation: Citation; onPress: () => void; isClosest?: boolean }) {
   const { t } = useTranslation();
   const [, quote] = quoted(citation.text, citation.quote_start, citation.quote_end);
-  const place = [citation.page ? t("passage.page", { page: citation.page }) : "", placeOf(citation)].filter(Boolean).join(" · ");
+  const place = dotted([citation.page ? t("passage.page", { page: citation.page }) : "", placeOf(citation)]);
   return (
     <button type="button" className="source" onClick={onPress} data-testid={isClosest ? "closest-passage" : "source"} dir="auto">
       {!isClosest && (

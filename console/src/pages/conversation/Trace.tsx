@@ -11,6 +11,7 @@ import type { IconName } from "../../parts/icons";
 import { agentInWords, stepInWords, useToolName } from "../../parts/names";
 import type { Followed } from "../../run/store";
 import type { Step } from "../../run/trace";
+import { dotted } from "../../text";
 import { usePlanWords } from "./progress";
 
 const ICONS: Partial<Record<keyof RunEvents, IconName>> = {
@@ -41,7 +42,7 @@ export function Trace({ followed, isLive }: { followed: Followed; isLive: boolea
     <details className="trace" data-testid="trace" open={isOpen} onToggle={(event) => setOpen(event.currentTarget.open)}>
       <summary>
         <Icon name="plan" />
-        <span>{[t("trace.steps", { count: steps.length }), ...details].filter(Boolean).join(" · ")}</span>
+        <span>{dotted([t("trace.steps", { count: steps.length }), ...details])}</span>
       </summary>
       {isOpen && (
         <ol className="steps" aria-busy={isLive}>
@@ -202,7 +203,7 @@ function StepCost({ cost, took }: { cost?: Schemas["StepUsage"]; took?: number |
   ].filter(Boolean);
   return parts.length ? (
     <span className="hint step-cost" data-testid="step-cost">
-      {parts.join(" · ")}
+      {dotted(parts)}
     </span>
   ) : null;
 }
@@ -232,7 +233,7 @@ function Found({ data }: { data: RunEvents["retrieval"] }) {
   const times = Object.entries(data.timings_ms as Record<string, number>).filter(([stage]) => stage !== "total");
   return (
     <div className="found hint">
-      {names.length > 0 && <p dir="auto">{names.slice(0, 8).join(" · ")}</p>}
+      {names.length > 0 && <p dir="auto">{dotted(names.slice(0, 8))}</p>}
       {times.length > 0 && (
         <p dir="ltr">
           {times

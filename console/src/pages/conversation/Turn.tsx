@@ -10,6 +10,7 @@ import { ActionMenu, Button, Failure, Icon, IconButton, Status, type Choice } fr
 import type { FoldedRun } from "../../run/fold";
 import { attachRun, useRun, type Followed, type RunStore } from "../../run/store";
 import { useKey } from "../../shell/keys";
+import { dotted } from "../../text";
 import { ApprovalCard } from "../decisions/ApprovalCard";
 import { askedOf } from "../decisions/approvals";
 import { AnswerText } from "./AnswerText";
@@ -191,7 +192,7 @@ function Cost({ run: { usage, method, citations } }: { run: FoldedRun }) {
   ];
   return (
     <p className="cost" data-testid="cost">
-      {parts.filter(Boolean).join(" · ")}
+      {dotted(parts)}
     </p>
   );
 }

@@ -16,7 +16,7 @@ export function Decisions() {
     navigate({ to: "/conversations/$threadId", params: { threadId: run.thread_id ?? `run-${runId}` }, search: { answer: runId } });
   };
   return (
-    <div className="column" data-testid="approvals">
+    <div className="column wide" data-testid="approvals">
       <header className="page-head">
         <h1>{t("shell.decisions")}</h1>
         <p className="lead">{t("decisions.lead")}</p>

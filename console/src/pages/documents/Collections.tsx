@@ -10,6 +10,7 @@ import { ActionMenu, Button, Confirm, Dialog, Failure, Field, Icon, IconButton, 
 import { useMay } from "../../shell/caller";
 import { useCollections } from "./collections";
 import { EmbeddingDialog } from "./EmbeddingDialog";
+import { MemoryDialog } from "./MemoryDialog";
 import { MembersDialog } from "./MembersDialog";
 
 export function Collections({ chosen, documents, onChoose }: { chosen: string; documents: Document[]; onChoose: (id: string) => void }) {
@@ -46,7 +47,7 @@ export function Collections({ chosen, documents, onChoose }: { chosen: string; d
   );
 }
 
-type Open = "rename" | "share" | "members" | "delete" | "embedding" | null;
+type Open = "rename" | "share" | "members" | "delete" | "embedding" | "memory" | null;
 
 function Item({
   collection,
@@ -93,6 +94,7 @@ function Item({
           { id: "members", label: t("members.menu"), icon: "share" as const, act: () => open("members") },
         ]),
     { id: "embedding", label: t("documents.model"), icon: "settings", act: () => open("embedding") },
+    { id: "memory", label: t("memoryMode.title"), icon: "memory", act: () => open("memory") },
     { id: "delete", label: t("common.delete"), icon: "trash", isDanger: true, act: () => open("delete") },
   ];
   return (
@@ -133,6 +135,7 @@ function Item({
         <p>{t("documents.deleteCollectionHint", { count })}</p>
       </Confirm>
       {dialog === "members" && <MembersDialog collectionId={id} name={name} onClose={close} />}
+      {dialog === "memory" && <MemoryDialog collectionId={id} now={collection.memory ?? ""} onClose={close} />}
       {dialog === "embedding" && <EmbeddingDialog collectionId={id} name={name} onClose={close} />}
     </li>
   );

@@ -9,6 +9,7 @@ import { useFormat } from "../../i18n/format";
 import { Button, Confirm, Dialog, Failure, Icon } from "../../parts";
 import { useMay } from "../../shell/caller";
 import { Later } from "../../shell/Later";
+import { dotted } from "../../text";
 import { AccessList } from "./AccessList";
 import { useCollections } from "./collections";
 import { putDocument, whileLeaving } from "./feed";
@@ -103,7 +104,7 @@ function Report({ document }: { document: Document }) {
     [t("documents.failedPages"), failed.length ? format.list(failed) : ""],
     [t("documents.emptyPages"), empty ? format.number(empty) : ""],
     [t("documents.slowest"), report?.slowest_stage ? stage(report.slowest_stage) : ""],
-    [t("documents.times"), seconds.map(([name, took]) => `${stage(name)} ${format.duration(took)}`).join(" · ")],
+    [t("documents.times"), dotted(seconds.map(([name, took]) => `${stage(name)} ${format.duration(took)}`))],
     [t("documents.attempts"), (report?.attempts ?? 0) > 1 ? format.number(report?.attempts ?? 0) : ""],
   ];
   return (

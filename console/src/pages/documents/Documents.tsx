@@ -15,6 +15,7 @@ import { useDocuments } from "./feed";
 import { statusWords } from "./states";
 import { UploadBox, UploadList } from "./UploadBox";
 import "../../style/documents.css";
+import { dotted } from "../../text";
 
 type Filter = "all" | "ready" | "processing" | "failed";
 const ROW = 56;
@@ -141,7 +142,7 @@ function Row({
     format.size(bytes ?? 0),
     report?.page_count ? t("documents.pages", { count: report.page_count }) : "",
     isReady ? t("documents.passages", { count: report?.chunk_count ?? 0 }) : "",
-  ].filter(Boolean);
+  ];
   return (
     <li
       className="row"
@@ -157,7 +158,7 @@ function Row({
         <span className="row-text">
           <Name>{document.name}</Name>
           <span className="hint row-detail" dir={error ? "auto" : undefined}>
-            {error ? error.message : details.join(" · ")}
+            {error ? error.message : dotted(details)}
           </span>
         </span>
         <span className="status">{statusWords(document, t)}</span>

@@ -7,6 +7,7 @@ import { api, dataOf } from "../../api/client";
 import type { Document, Schemas } from "../../api/types";
 import { useFormat } from "../../i18n/format";
 import { Failure, Icon } from "../../parts";
+import { dotted } from "../../text";
 
 type Version = Schemas["DocumentRevision"];
 
@@ -66,7 +67,7 @@ function VersionRow({ version, before }: { version: Version; before?: Version })
         )}
       </div>
       <p className="hint">
-        {details.filter(Boolean).join(" · ")} ·{" "}
+        {dotted(details)} ·{" "}
         <abbr title={version.sha256} className="hash" dir="ltr">
           {(version.sha256 ?? "").slice(0, 12)}
         </abbr>

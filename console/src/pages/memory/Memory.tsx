@@ -8,7 +8,9 @@ import { api, bodyOf, dataOf, save } from "../../api/client";
 import type { Schemas } from "../../api/types";
 import { useFormat } from "../../i18n/format";
 import { Button, Confirm, Empty, Failure, Icon, IconButton } from "../../parts";
+import { Notes } from "./Notes";
 import "../../style/pages.css";
+import { dotted } from "../../text";
 
 type Fact = Schemas["Fact"];
 const MOST = 1000;
@@ -38,7 +40,7 @@ export function Memory() {
   const lowered = words.trim().toLowerCase();
   const shown = (facts.data ?? []).filter((each) => each.text.toLowerCase().includes(lowered));
   return (
-    <div className="column" data-testid="memory">
+    <div className="column wide" data-testid="memory">
       <header className="page-head">
         <h1>{t("memory.title")}</h1>
         <p className="lead">{summary.data?.enabled === false ? t("memory.off") : isPaused ? t("memory.paused") : t("memory.lead")}</p>
@@ -84,6 +86,7 @@ export function Memory() {
           </>
         )}
       </div>
+      {summary.data && <Notes collection={summary.data.notes_collection_id} />}
       <Confirm
         title={t("memory.forgetAllTitle")}
         action={t("memory.forgetAll")}
@@ -133,7 +136,7 @@ function FactCard({ fact, onChange }: { fact: Fact; onChange: () => Promise<unkn
         <IconButton label={t("memory.forget")} icon="trash" onPress={() => forget.mutate()} isDisabled={forget.isPending} />
       </div>
       <p className="hint" dir="auto">
-        {about.filter(Boolean).join(" · ")}{" "}
+        {dotted(about)}{" "}
         {fact.thread_id && (
           <Link to="/conversations/$threadId" params={{ threadId: fact.thread_id }} search={fact.run_id ? { answer: fact.run_id } : {}}>
             {t("memory.where")}

@@ -4,12 +4,14 @@ import { useTranslation } from "react-i18next";
 import { Problem, api, bodyOf, dataOf } from "../../api/client";
 import type { Schemas } from "../../api/types";
 import { useFormat } from "../../i18n/format";
+import { MEMORY_MODES, useMemoryMode, type MemoryMode } from "../../parts/memoryModes";
 import { ActionMenu, Button, Confirm, Dialog, Empty, Failure, Field, Icon } from "../../parts";
 
 type ApiKey = Schemas["ApiKey"];
 type Scope = Schemas["NewApiKey"]["scopes"][number];
 const SCOPES: Scope[] = ["query", "ingest", "admin", "operator"];
 type Guard = NonNullable<ApiKey["guard"]> | "";
+type Mode = MemoryMode | "";
 const KEPT_S = 86_400;
 
 /** The keys that the caller may see: made, rotated, revoked. The text of a key is shown once. */
@@ -17,6 +19,7 @@ export function Keys() {
   const { t } = useTranslation();
   const format = useFormat();
   const queries = useQueryClient();
+  const mode = useMemoryMode();
   const [isMaking, setMaking] = useState(false);
   const [shown, show] = useState("");
   const { data, error } = useQuery({
@@ -51,6 +54,7 @@ export function Keys() {
                 <th scope="col">{t("apiKeys.subject")}</th>
                 <th scope="col">{t("apiKeys.scopes")}</th>
                 <th scope="col">{t("apiKeys.guard")}</th>
+                <th scope="col">{t("memoryMode.title")}</th>
                 <th scope="col">{t("apiKeys.used")}</th>
                 <th scope="col">{t("apiKeys.until")}</th>
                 <th scope="col">{t("apiKeys.status")}</th>
@@ -66,6 +70,7 @@ export function Keys() {
                   <td dir="auto">{each.subject}</td>
                   <td>{each.scopes.join(", ")}</td>
                   <td>{each.guard ? t(`apiKeys.guard_${each.guard}`) : "–"}</td>
+                  <td>{each.memory ? mode(each.memory) : "–"}</td>
                   <td>{each.last_used_at ? format.ago(each.last_used_at) : "–"}</td>
                   <td>{each.expires_at ? format.moment(each.expires_at) : "–"}</td>
                   <td>{t(`apiKeys.status_${each.status}`)}</td>
@@ -158,11 +163,20 @@ function NewKey({ onClose, onMade }: { onClose: () => void; onMade: (text: strin
   const [scopes, setScopes] = useState<Scope[]>(["query"]);
   const [until, setUntil] = useState("");
   const [guard, setGuard] = useState<Guard>("");
+  const mode = useMemoryMode();
+  const [memory, setMemory] = useState<Mode>("");
   const make = useMutation({
     mutationFn: () =>
       dataOf(
         api.POST("/v1/keys", {
-          body: bodyOf<Schemas["NewApiKey"]>({ name, subject, scopes, guard: guard || null, expires_at: until || null }),
+          body: bodyOf<Schemas["NewApiKey"]>({
+            name,
+            subject,
+            scopes,
+            guard: guard || null,
+            memory: memory || null,
+            expires_at: until || null,
+          }),
         }),
       ),
     onSuccess: ({ key }) => {
@@ -204,6 +218,18 @@ function NewKey({ onClose, onMade }: { onClose: () => void; onMade: (text: strin
               {(["", "flag", "block"] as Guard[]).map((each) => (
                 <option key={each} value={each}>
                   {t(`apiKeys.guard_${each || "unset"}`)}
+                </option>
+              ))}
+            </select>
+          )}
+        </Field>
+        <Field label={t("memoryMode.title")} hint={t("memoryMode.keyHint")}>
+          {(id) => (
+            <select id={id} value={memory} onChange={(event) => setMemory(event.target.value as Mode)} data-testid="key-memory">
+              <option value="">{t("memoryMode.unset")}</option>
+              {MEMORY_MODES.map((each) => (
+                <option key={each} value={each}>
+                  {mode(each)}
                 </option>
               ))}
             </select>

@@ -1,9 +1,10 @@
-// Operating, by what the caller may: health, jobs and dead letters, models, keys, costs, limits, and what research cost.
+// Operating, by what the caller may: health, jobs and dead letters, models, keys, costs, limits, what research cost, and the audit log.
 
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { Segments } from "../../parts";
 import { useMay } from "../../shell/caller";
+import { Audit } from "./Audit";
 import { Health } from "./Health";
 import { Jobs } from "./Jobs";
 import { Keys } from "./Keys";
@@ -13,15 +14,15 @@ import { Runs } from "./Runs";
 import { Usage } from "./Usage";
 import "../../style/pages.css";
 
-type Part = "health" | "jobs" | "models" | "keys" | "usage" | "limits" | "runs";
-const PARTS = { health: Health, jobs: Jobs, models: Models, keys: Keys, usage: Usage, limits: Limits, runs: Runs };
+type Part = "health" | "jobs" | "models" | "keys" | "usage" | "limits" | "runs" | "audit";
+const PARTS = { health: Health, jobs: Jobs, models: Models, keys: Keys, usage: Usage, limits: Limits, runs: Runs, audit: Audit };
 
 export function Operating() {
   const { t } = useTranslation();
   const may = useMay();
   const [part, choose] = useState<Part>("health");
-  const offered = (["health", "usage", "limits", "runs", "jobs", "models", "keys"] as Part[]).filter(
-    (each) => each !== "jobs" || may.change,
+  const offered = (["health", "usage", "limits", "runs", "jobs", "models", "keys", "audit"] as Part[]).filter(
+    (each) => (each !== "jobs" || may.change) && (each !== "audit" || may.administer),
   );
   const Shown = PARTS[part];
   return (

@@ -5,7 +5,7 @@ import type { Schemas } from "../../api/types";
 import { useFormat } from "../../i18n/format";
 import { Icon } from "../../parts";
 import { openPassage } from "../../passage/shown";
-import { placeOf } from "../../text";
+import { dotted, placeOf } from "../../text";
 
 type Answer = Schemas["SearchResponse"];
 type Hit = Schemas["Hit"];
@@ -98,7 +98,7 @@ function HitCard({ hit, rank, otherRank }: { hit: Hit; rank: number; otherRank?:
   const { t } = useTranslation();
   const format = useFormat();
   const { explain } = hit;
-  const place = [hit.page ? t("passage.page", { page: hit.page }) : "", placeOf(hit)].filter(Boolean).join(" · ");
+  const place = dotted([hit.page ? t("passage.page", { page: hit.page }) : "", placeOf(hit)]);
   const stages: [string, number | null | undefined, number | null | undefined][] = [
     [t("search.words"), explain?.lexical_rank, explain?.lexical_score],
     [t("search.meaning"), explain?.dense_rank, explain?.dense_score],
