@@ -6,12 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.api import Api, Json, shown_text
+from tests.integration.api import Api, Json, ok, shown_text
 from tests.integration.conftest import DATA, UNHURRIED
 from tests.integration.system import Groundwork, groundwork_command, running, wait_until
+from tests.integration.test_forgetting import stored
 
 pytestmark = pytest.mark.integration
 QUESTION = "How long is the notice period during probation?"
+FORGOTTEN = "Zqvorbruges"
 
 
 def command(system: Groundwork, *arguments: str) -> "subprocess.CompletedProcess[str]":
@@ -32,6 +34,13 @@ def test_everything_is_there_again_after_the_data_directory_was_lost(tmp_path: P
     with running(system), Api.open(system.base_url) as api:
         handbook = (DATA / "handbook.md").read_bytes()
         document = api.ingest("default", "handbook.md", handbook)
+        list(api.converse("I live in Ghent."))
+        wait_until(lambda: api.get("/v1/memory/facts")["facts"], "the fact is learnt")
+        (fact,) = api.get("/v1/memory/facts")["facts"]
+        ok(api.http.patch(f"/v1/memory/facts/{fact['id']}", json={"text": f"I live in {FORGOTTEN}."}))
+        assert stored(system, FORGOTTEN)
+        assert api.http.delete(f"/v1/memory/facts/{fact['id']}").status_code == 204
+        wait_until(lambda: stored(system, FORGOTTEN) == [], "the fact is forgotten")
         thread_id = api.post("/v1/threads")["id"]
         told = list(api.chat("default", QUESTION, thread_id=thread_id))
         made = command(system, "backup", file)
@@ -49,6 +58,8 @@ def test_everything_is_there_again_after_the_data_directory_was_lost(tmp_path: P
             shown_text(told),
         ]
         assert api.replay(told[0].data["run_id"]) == told
+        assert stored(system, FORGOTTEN) == [], "what was forgotten before the backup"
+        assert api.get("/v1/memory/facts", with_past=True)["facts"] == []
 
         def is_made_again() -> bool:
             now: Json = api.get(f"/v1/documents/{document['id']}")
