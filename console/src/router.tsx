@@ -37,6 +37,20 @@ const conversation = createRoute({
   validateSearch: (search: Record<string, unknown>): ThreadSearch => (typeof search.answer === "string" ? { answer: search.answer } : {}),
 });
 
+export interface PassageSearch {
+  /** The first of the passage's characters that a citation means, and one past the last. */
+  from?: number;
+  to?: number;
+}
+
+const passage = createRoute({
+  getParentRoute: () => root,
+  path: "/passages/$chunkId",
+  component: lazyRouteComponent(() => import("./passage/PassagePage").catch(lacking), "PassagePage"),
+  validateSearch: ({ from, to }: Record<string, unknown>): PassageSearch =>
+    typeof from === "number" && typeof to === "number" ? { from, to } : {},
+});
+
 const documents = createRoute({
   getParentRoute: () => root,
   path: "/documents",
@@ -88,7 +102,7 @@ const login = createRoute({
 });
 
 export const router = createRouter({
-  routeTree: root.addChildren([home, login, conversation, documents, sources, connections, decisions, memory, search, operating]),
+  routeTree: root.addChildren([home, login, conversation, passage, documents, sources, connections, decisions, memory, search, operating]),
   defaultPreload: "intent",
   defaultErrorComponent: Broken,
 });

@@ -140,6 +140,12 @@ export function startAndEnd(name: string): [string, string] {
   return [letters.slice(0, -END_LENGTH).join(""), letters.slice(-END_LENGTH).join("")];
 }
 
+/** The boxes of these characters of a passage; all where there are none, or where it is not known which characters a box is of. */
+export function boxesOf(boxes: BoundingBox[], from: number, to: number): BoundingBox[] {
+  const cited = boxes.filter((box) => box.char_start < to && from < box.char_end);
+  return cited.length ? cited : boxes;
+}
+
 /** The boxes of a citation by page. */
 export function boxesByPage(boxes: BoundingBox[]): Map<number, BoundingBox[]> {
   const pages = new Map<number, BoundingBox[]>();

@@ -62,8 +62,8 @@ class GatewaySettings(MessageStoreSettings, LocalUserSettings, SigningServiceSet
     sends them, a port only where it is not the usual one. Empty: only the console, which is of this origin."""
 
     public_url: str = Field(default="", pattern=r"^(https?://[^\s/]+)?$")
-    """Where clients reach the gateway, as `https://groundwork.example.com`: for addresses in answers of MCP and for its metadata.
-    Empty: under the name that the request has, by http."""
+    """Where clients reach the gateway, as `https://groundwork.example.com`: for links of citations in answers of OpenAI's API and
+    of MCP, for logins and for metadata of MCP. Empty: under the name that the request has, by http."""
 
     mcp_sessions_max: int = Field(default=1000, ge=1)
     """Most sessions of MCP on this gateway at a time; one holds about 150 KB. Clients of the newest protocol need none."""

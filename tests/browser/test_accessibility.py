@@ -17,6 +17,7 @@ SCHEMES: tuple[Literal["dark", "light"], ...] = ("dark", "light")
 PAGES = (
     "/",
     "/conversations/0123456789ab",
+    "/passages/c1",
     "/documents",
     "/sources",
     "/connections",

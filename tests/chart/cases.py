@@ -83,7 +83,11 @@ CASES = (
                 "tlsSecret": "a",
             },
             "route": {"enabled": True, "parentRefs": [{"name": "public"}], "hostnames": ["c.example.com"]},
-            "gateway": {"allowedHosts": ["d.example.com"], "proxies": ["10.0.0.0/8"]},
+            "gateway": {
+                "allowedHosts": ["d.example.com"],
+                "publicUrl": "https://a.example.com",
+                "proxies": ["10.0.0.0/8"],
+            },
             "ingest": {
                 "scanner": {"address": "clamd.security:3310", "away": "flag"},
                 "storageQuotaBytes": 10737418240,

@@ -48,6 +48,11 @@ REFUSALS = (
         "a host with a scheme", {"gateway": {"allowedHosts": ["https://a.example.com"]}}, ("/gateway/allowedHosts",)
     ),
     Refusal(
+        "a public address with a path",
+        {"gateway": {"publicUrl": "https://a.example.com/chat"}},
+        ("/gateway/publicUrl",),
+    ),
+    Refusal(
         "a list of no components",
         {"networkPolicy": {"internet": {"from": ["orchestra"]}}},
         ("/networkPolicy/internet/from",),

@@ -162,11 +162,11 @@ def _mounted(container: Container, path: str) -> bool:
 
 
 def _web_addresses(container: Container) -> Iterator[tuple[str, str, int]]:
-    """Variable, host and port of each URL."""
+    """Variable, host and port of each URL that the container asks."""
     for name, value in container.environment().items():
         for url in value.split(","):
             parts = urlsplit(url)
-            if parts.scheme in WEB_PORTS and parts.hostname:
+            if parts.scheme in WEB_PORTS and parts.hostname and name != "GROUNDWORK_PUBLIC_URL":
                 yield name, parts.hostname, parts.port or WEB_PORTS[parts.scheme]
 
 

@@ -1,6 +1,7 @@
 """The way in: the names under which the gateway answers, the keys that it asks for, and routes that keep event streams open."""
 
 from collections.abc import Iterator
+from urllib.parse import urlsplit
 
 from services.gateway.settings import GatewaySettings
 from tests.chart.manifests import Container
@@ -27,6 +28,17 @@ def test_the_gateway_answers_under_every_name_that_leads_to_it(release: Release)
                 assert isinstance(settings, GatewaySettings)
             for name in sorted(names - set(settings.allowed_hosts)):
                 yield container.variable_problem("GROUNDWORK_ALLOWED_HOSTS", f"lacks {name}")
+
+
+@holds
+def test_links_lead_to_a_name_under_which_the_gateway_answers(release: Release) -> Iterator[str]:
+    for container in _gateways(release):
+        if container.pod.component == "gateway":
+            with settings_of(container) as settings:
+                assert isinstance(settings, GatewaySettings)
+            name = urlsplit(settings.public_url).hostname
+            if name and name not in settings.allowed_hosts:
+                yield container.variable_problem("GROUNDWORK_PUBLIC_URL", f"the gateway refuses requests to {name}")
 
 
 @holds

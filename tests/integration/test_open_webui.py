@@ -59,7 +59,8 @@ def test_chat_streams_text_sources_and_usage(provider: httpx.Client, model: str,
     assert "".join(each.get("content") or "" for each in deltas) == "".join(ANSWER)
     sources = [each["url_citation"] for delta in deltas for each in delta.get("annotations", ())]
     assert [each["title"] for each in sources] == ["leave.txt"]
-    assert sources[0]["url"]
+    page = httpx.get(sources[0]["url"])
+    assert (page.status_code, page.headers["content-type"]) == (200, "text/html; charset=utf-8")
     assert chunks[-1]["usage"]["total_tokens"] > 0
     request = scripted.scripted.requests[-1]
     assert (request["temperature"], request["max_tokens"], request["seed"]) == (0.2, 500, 3)

@@ -76,6 +76,13 @@ ENVIRONMENT = (
         ("GROUNDWORK_NATS_REPLICAS",),
     ),
     Break(
+        "links_lead_to_a_name_under_which_the_gateway_answers",
+        GATEWAY,
+        f"{MAIN}.env[GROUNDWORK_HOST]",
+        env("GROUNDWORK_PUBLIC_URL", "https://elsewhere.example.com"),
+        ("elsewhere.example.com",),
+    ),
+    Break(
         "the_gateway_answers_under_every_name_that_leads_to_it",
         "Ingress/groundwork-gateway",
         "spec.rules[0].host",

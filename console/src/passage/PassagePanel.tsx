@@ -77,7 +77,8 @@ function Carried({ shown, citation }: { shown: Shown; citation: Citation }) {
   );
 }
 
-function Passage({ citation }: { citation: Citation }) {
+/** The cited page or the text, and the document to save. */
+export function Passage({ citation }: { citation: Citation }) {
   const { t } = useTranslation();
   const address = webAddressOf(citation);
   const id = citation.document_id ?? "";

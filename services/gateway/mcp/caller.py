@@ -10,7 +10,7 @@ from starlette.requests import Request
 
 from services.gateway.mcp.own_api import OwnApi, Refused
 from services.gateway.models import Json
-from services.gateway.serving.requests import base_url
+from services.gateway.serving.requests import base_url, passage_url
 
 _at_hand: ContextVar[Request | None] = ContextVar("mcp_request", default=None)
 COLLECTIONS_MAX = 64
@@ -74,4 +74,4 @@ class CallersApi:
 
     def passage_url(self, client: Request, chunk_id: str | None) -> str:
         """Address of a passage, for a citation."""
-        return f"{self.base_url(client)}/v1/chunks/{chunk_id}" if chunk_id else ""
+        return passage_url(self.base_url(client), chunk_id) if chunk_id else ""

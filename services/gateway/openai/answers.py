@@ -28,7 +28,7 @@ class End:
         return _DONE
 
 
-def chat_completion(run: RunFold, model: str, *, by_schema: bool) -> Json:
+def chat_completion(run: RunFold, model: str, base_url: str, *, by_schema: bool) -> Json:
     """The answer of a run. Raises what it ended with instead of an answer."""
     if run.status != WAITING:
         answered(run)
@@ -37,7 +37,7 @@ def chat_completion(run: RunFold, model: str, *, by_schema: bool) -> Json:
         "role": "assistant",
         "content": content.text or (None if content.calls or content.refusal else ""),
         "refusal": content.refusal,
-        "annotations": url_citations(content.marks, run),
+        "annotations": url_citations(content.marks, run, base_url),
     }
     if content.calls:
         message["tool_calls"] = _tool_calls(content)
@@ -51,7 +51,7 @@ def chat_completion(run: RunFold, model: str, *, by_schema: bool) -> Json:
 
 
 async def chat_chunks(
-    first: RunEvent, events: AsyncIterator[RunEvent], model: str, *, include_usage: bool, by_schema: bool
+    first: RunEvent, events: AsyncIterator[RunEvent], model: str, base_url: str, *, include_usage: bool, by_schema: bool
 ) -> AsyncGenerator[Piece | End, None]:
     """The answer of a run as chunks of a chat completion. The last chunk with a choice has the annotations."""
     streamed = Streamed(by_schema)
@@ -75,7 +75,7 @@ async def chat_chunks(
     if content.calls:
         yield chunk({"tool_calls": [{"index": index, **call} for index, call in enumerate(_tool_calls(content))]})
     yield chunk(
-        {"annotations": url_citations(content.marks, streamed.run)},
+        {"annotations": url_citations(content.marks, streamed.run, base_url)},
         content.ending,
         groundwork=known(streamed.run, streamed.sent, by_schema=by_schema),
     )

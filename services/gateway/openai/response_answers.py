@@ -1,23 +1,22 @@
 """What came of a run as a response, whole and in events. A response is a run: its id is the run's."""
 
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any
 
 from kit.vocabulary.run_fold import RUNNING, WAITING, RunFold
 from services.gateway.models import Json, RunEvent
-from services.gateway.openai.annotations import cited_documents, file_citations
+from services.gateway.openai.annotations import Places, cited_documents, file_citations
 from services.gateway.openai.content import AnswerContent, Piece, Streamed, content_of, known
 from services.gateway.openai.errors import error_body
 
-_NONE: Mapping[str, str] = MappingProxyType({})
+_NOWHERE = Places()
 _STATES = {RUNNING: "in_progress", "cancelled": "cancelled", "failed": "failed"}
 _PREFIX = "resp_"
 
-NameFiles = Callable[[Iterable[str]], Awaitable[Mapping[str, str]]]
-"""By what ids clients know the files of documents."""
+FindPlaces = Callable[[Iterable[str]], Awaitable[Places]]
+"""Where a client finds these documents."""
 
 
 def response_id(run_id: str) -> str:
@@ -43,17 +42,17 @@ class AskedResponse:
     """0: now."""
 
 
-def response(run: RunFold, asked: AskedResponse, file_ids: Mapping[str, str] = _NONE) -> Json:
+def response(run: RunFold, asked: AskedResponse, places: Places = _NOWHERE) -> Json:
     """A run as it is now as a response."""
     status = _STATES.get(run.status, "completed")
     if status == "completed" and run.answer is None and run.status != WAITING:
         status = "failed"
     content = content_of(run, by_schema=asked.by_schema) if status == "completed" else AnswerContent()
-    return _response(run, asked, content, status, file_ids)
+    return _response(run, asked, content, status, places)
 
 
 async def response_events(
-    first: RunEvent, events: AsyncIterator[RunEvent], asked: AskedResponse, name_files: NameFiles
+    first: RunEvent, events: AsyncIterator[RunEvent], asked: AskedResponse, find_places: FindPlaces
 ) -> AsyncGenerator[Piece, None]:
     """The answer of a run as the events of a response."""
     streamed = Streamed(asked.by_schema)
@@ -81,11 +80,11 @@ async def response_events(
         yield event("response.failed", response=failed)
         return
     content = streamed.content
-    file_ids = await name_files(cited_documents(run))
+    places = await find_places(cited_documents(run))
     if not has_begun and not content.calls:
         for piece in _begun(event, begun, place, content):
             yield piece
-    whole = _response(run, asked, content, "completed", file_ids, streamed.sent)
+    whole = _response(run, asked, content, "completed", places, streamed.sent)
     for index, item in enumerate(whole["output"]):
         for piece in _finished(event, place, index, item):
             yield piece
@@ -97,8 +96,8 @@ _Event = Callable[..., Piece]
 
 
 def _begun(event: _Event, run: RunFold, place: Json, content: AnswerContent = AnswerContent()) -> list[Piece]:  # noqa: B008 - frozen
-    empty = {**_message(run, AnswerContent(), "in_progress", _NONE), "content": []}
-    part = {"type": "refusal", "refusal": ""} if content.refusal is not None else _part(run, AnswerContent(), _NONE)
+    empty = {**_message(run, AnswerContent(), "in_progress", _NOWHERE), "content": []}
+    part = {"type": "refusal", "refusal": ""} if content.refusal is not None else _part(run, AnswerContent(), _NOWHERE)
     return [
         event("response.output_item.added", output_index=0, item=empty),
         event("response.content_part.added", **place, part=part),
@@ -137,7 +136,7 @@ def _response(
     asked: AskedResponse,
     content: AnswerContent,
     status: str,
-    file_ids: Mapping[str, str],
+    places: Places,
     sent: str | None = None,
 ) -> Json:
     cut = content.ending if status == "completed" and content.ending in ("length", "content_filter") else ""
@@ -153,7 +152,7 @@ def _response(
         "instructions": None,
         "metadata": {},
         "model": asked.model,
-        "output": _output(run, content, file_ids) if status == "completed" else [],
+        "output": _output(run, content, places) if status == "completed" else [],
         "parallel_tool_calls": True,
         "previous_response_id": asked.previous_response_id,
         "store": asked.is_stored,
@@ -166,9 +165,9 @@ def _response(
     }
 
 
-def _output(run: RunFold, content: AnswerContent, file_ids: Mapping[str, str]) -> list[Json]:
+def _output(run: RunFold, content: AnswerContent, places: Places) -> list[Json]:
     """The items: what is said, unless only functions are called, and the calls."""
-    said = [] if content.calls and not content.text else [_message(run, content, "completed", file_ids)]
+    said = [] if content.calls and not content.text else [_message(run, content, "completed", places)]
     return said + [
         {
             "id": f"fc_{run.run_id}_{index}",
@@ -182,20 +181,20 @@ def _output(run: RunFold, content: AnswerContent, file_ids: Mapping[str, str]) -
     ]
 
 
-def _message(run: RunFold, content: AnswerContent, status: str, file_ids: Mapping[str, str]) -> Json:
+def _message(run: RunFold, content: AnswerContent, status: str, places: Places) -> Json:
     return {
         "id": f"msg_{run.run_id}",
         "type": "message",
         "role": "assistant",
         "status": status,
-        "content": [_part(run, content, file_ids)],
+        "content": [_part(run, content, places)],
     }
 
 
-def _part(run: RunFold, content: AnswerContent, file_ids: Mapping[str, str]) -> Json:
+def _part(run: RunFold, content: AnswerContent, places: Places) -> Json:
     if content.refusal is not None:
         return {"type": "refusal", "refusal": content.refusal}
-    annotations = file_citations(content.marks, run, file_ids)
+    annotations = file_citations(content.marks, run, places)
     return {"type": "output_text", "text": content.text, "annotations": annotations, "logprobs": []}
 
 

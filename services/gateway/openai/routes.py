@@ -1,11 +1,11 @@
 """The routes of chat completions and Responses in the shape of OpenAI's API: any client that takes a `base_url` gets answers with
 citations."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from functools import partial
 from typing import Annotated
 
-from fastapi import APIRouter, Path
+from fastapi import APIRouter, Path, Request
 from fastapi.responses import JSONResponse, Response
 from groundwork.orchestrator.v1 import orchestrator_pb2 as pb
 
@@ -17,7 +17,7 @@ from services.gateway.access.scopes import NEEDS_QUERY
 from services.gateway.backends import Backends, Services
 from services.gateway.encoding import encode
 from services.gateway.models import Json, RunEvent
-from services.gateway.openai.annotations import cited_documents
+from services.gateway.openai.annotations import Places, cited_documents
 from services.gateway.openai.answers import chat_chunks, chat_completion
 from services.gateway.openai.asking import asked_collections, run_request
 from services.gateway.openai.errors import OpenAiRoute
@@ -31,6 +31,7 @@ from services.gateway.openai.stores.shapes import deleted
 from services.gateway.openai.unstored import Following, delete_run, unstored
 from services.gateway.schemas.fields import IdempotencyKey
 from services.gateway.schemas.problem import problems
+from services.gateway.serving.requests import base_url
 from services.gateway.streams.answers import answered, fold_events
 from services.gateway.streams.shares import STREAM_PLACE_IF_ASKED
 from services.gateway.streams.sse import Encoded, EventStream
@@ -47,19 +48,19 @@ ResponsePath = Annotated[ResponseId, Path(description="The response: `resp_` and
     responses={200: {"description": "A chat completion, or its chunks as events with `stream`."}, **_PROBLEMS},
 )
 async def create_chat_completion(
-    request: ChatCompletionRequest, services: Services, idempotency_key: IdempotencyKey = None
+    request: ChatCompletionRequest, services: Services, http: Request, idempotency_key: IdempotencyKey = None
 ) -> Response:
     """OpenAI's chat completions over the caller's documents. Citations are `annotations` of the message; in a stream, of the chunk
     with the `finish_reason`. Errors have OpenAI's shape. Members that change nothing are named in X-Groundwork-Ignored."""
     events = await _events(request, services, idempotency_key or "")
-    by_schema = bool(request.answer_schema)
+    by_schema, address = bool(request.answer_schema), _base_url(http, services)
     if not request.stream:
         run = await fold_events(events)
-        body = chat_completion(run, request.model, by_schema=by_schema)
+        body = chat_completion(run, request.model, address, by_schema=by_schema)
         return JSONResponse(body, headers=_headers(run.run_id, request))
     first = await first_event(events)
     usage = request.stream_options is not None and request.stream_options.include_usage
-    chunks = chat_chunks(first, events, request.model, include_usage=usage, by_schema=by_schema)
+    chunks = chat_chunks(first, events, request.model, address, include_usage=usage, by_schema=by_schema)
     return _stream(chunks, first.run_id, request, services)
 
 
@@ -69,7 +70,7 @@ async def create_chat_completion(
     responses={200: {"description": "A response, or its events with `stream`."}, **_PROBLEMS},
 )
 async def create_response(
-    request: ResponsesRequest, services: Services, idempotency_key: IdempotencyKey = None
+    request: ResponsesRequest, services: Services, http: Request, idempotency_key: IdempotencyKey = None
 ) -> Response:
     """OpenAI's responses over the caller's documents: `vector_store_ids` of the tool `file_search` are ids of collections. The
     citations are `file_citation` annotations. Errors have OpenAI's shape. Members that change nothing are named in
@@ -92,10 +93,10 @@ async def create_response(
         run = await fold_events(events)
         if run.status != "waiting":
             answered(run)
-        body = response(run, asked, await file_ids(services, cited_documents(run)))
+        body = response(run, asked, await _places(http, services, cited_documents(run)))
         return JSONResponse(body, headers=_headers(run.run_id, request))
     first = await first_event(events)
-    pieces = response_events(first, events, asked, partial(file_ids, services))
+    pieces = response_events(first, events, asked, partial(_places, http, services))
     return _stream(Following(pieces, passing) if passing else pieces, first.run_id, request, services)
 
 
@@ -103,22 +104,22 @@ async def create_response(
     "/responses/{response_id}",
     responses={200: {"description": "The response as it is now."}, **problems(404)},
 )
-async def get_response(response_id: ResponsePath, services: Services) -> JSONResponse:
+async def get_response(response_id: ResponsePath, services: Services, http: Request) -> JSONResponse:
     """A response of the caller's: every run is one, as long as it is kept."""
     request = pb.GetRunRequest(run_id=run_id_of(response_id))
     answer = await services.orchestrator.GetRun(request, timeout=services.settings.rpc_timeout_s)
-    return reply(await _stored_response(services, answer.run))
+    return reply(await _stored_response(http, services, answer.run))
 
 
 @router.post(
     "/responses/{response_id}/cancel",
     responses={200: {"description": "The response as it was."}, **problems(404)},
 )
-async def cancel_response(response_id: ResponsePath, services: Services) -> JSONResponse:
+async def cancel_response(response_id: ResponsePath, services: Services, http: Request) -> JSONResponse:
     """Asks a response that is being made to stop. It then ends as `cancelled`, unless it had already ended."""
     request = pb.CancelRunRequest(run_id=run_id_of(response_id))
     answer = await services.orchestrator.CancelRun(request, timeout=services.settings.rpc_timeout_s)
-    return reply(await _stored_response(services, answer.run))
+    return reply(await _stored_response(http, services, answer.run))
 
 
 @router.delete("/responses/{response_id}", responses={200: {"description": "It is gone."}, **problems()})
@@ -128,7 +129,7 @@ async def delete_response(response_id: ResponsePath, services: Services) -> JSON
     return reply(deleted(response_id, "response"))
 
 
-async def _stored_response(services: Backends, run: pb.Run) -> Json:
+async def _stored_response(http: Request, services: Backends, run: pb.Run) -> Json:
     """A run that is kept as a response."""
     known = encode(run)
     fold = RunFold(
@@ -143,7 +144,16 @@ async def _stored_response(services: Backends, run: pb.Run) -> Json:
     )
     model = "groundwork/research" if run.mode == pb.RUN_MODE_AGENT else "groundwork"
     asked = AskedResponse(model, by_schema=run.follows_schema, created_at_s=run.created_at.seconds)
-    return response(fold, asked, await file_ids(services, cited_documents(fold)))
+    return response(fold, asked, await _places(http, services, cited_documents(fold)))
+
+
+def _base_url(http: Request, services: Backends) -> str:
+    return base_url(http.scope, services.settings.public_url)
+
+
+async def _places(http: Request, services: Backends, document_ids: Iterable[str]) -> Places:
+    """Where the caller finds these documents."""
+    return Places(_base_url(http, services), await file_ids(services, document_ids))
 
 
 async def _events(

@@ -9,7 +9,17 @@ from fastapi import APIRouter, Request, Response
 from starlette.exceptions import HTTPException
 from starlette.responses import FileResponse
 
-PAGES = ("conversations", "documents", "sources", "connections", "decisions", "memory", "search", "operating")
+PAGES = (
+    "conversations",
+    "passages",
+    "documents",
+    "sources",
+    "connections",
+    "decisions",
+    "memory",
+    "search",
+    "operating",
+)
 """First words of paths that the page shows by itself; console/src/router.tsx has the same."""
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; font-src 'self' data:; "

@@ -1,5 +1,7 @@
 """What an ASGI scope is to the layers around the routes. A WebSocket is opened by a request, and passes the same checks."""
 
+from urllib.parse import quote
+
 from starlette.datastructures import Headers
 from starlette.types import Receive, Scope, Send
 
@@ -31,6 +33,12 @@ def method_of(scope: Scope) -> str:
 def base_url(scope: Scope, public_url: str) -> str:
     """Where clients reach the gateway: under its public address, or without one under the name that the request has."""
     return public_url or f"{scope.get('scheme', 'http')}://{Headers(scope=scope).get('host', 'localhost')}"
+
+
+def passage_url(base_url: str, chunk_id: str, quote_start: int = 0, quote_end: int = 0) -> str:
+    """The page of the console that shows a passage, with these characters of it marked; none where `quote_end` is 0."""
+    marked = f"?from={quote_start}&to={quote_end}" if quote_end > quote_start else ""
+    return f"{base_url}/passages/{quote(chunk_id, safe='')}{marked}"
 
 
 async def refuse(error: GroundworkError, scope: Scope, receive: Receive, send: Send) -> None:

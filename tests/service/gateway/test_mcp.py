@@ -69,7 +69,7 @@ async def test_search_and_fetch_answer_as_connectors_expect(live: Live) -> None:
         fetched = await client.call_tool("fetch", {"id": first["id"]})
         assert fetched.structured_content == json.loads(said(fetched))
         assert set(fetched.structured_content) == {"id", "title", "text", "url", "metadata"}
-        assert first["url"] == f"{http.base_url}/v1/chunks/{first['id']}"
+        assert first["url"] == f"{http.base_url}/passages/{first['id']}"
 
 
 async def test_ask_tells_its_words_and_then_the_answer_with_its_sources(live: Live) -> None:

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 import httpx
 import openai
 import pytest
+from groundwork.common.v1 import common_pb2
 from groundwork.orchestrator.v1 import orchestrator_pb2 as run_pb
 from openai import AsyncOpenAI
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
@@ -36,7 +37,7 @@ async def test_completion_has_the_answer_with_its_citations(api: AsyncOpenAI, wo
     (annotation,) = choice.message.annotations or ()
     cited = annotation.url_citation
     assert (choice.message.content or "")[cited.start_index : cited.end_index] == "[1]"
-    assert (cited.title, cited.url) == ("handbook.pdf", "/v1/documents/d0000001")
+    assert (cited.title, cited.url) == ("handbook.pdf", f"http://{api.base_url.host}:{api.base_url.port}/passages/c1")
     assert annotation.to_dict()["groundwork"]["text"] == "Four weeks."  # type: ignore[index]
     (request,) = world.orchestrator.requests
     assert (request.mode, request.question, list(request.collection_ids)) == (
@@ -48,6 +49,25 @@ async def test_completion_has_the_answer_with_its_citations(api: AsyncOpenAI, wo
         ("user", "Is there a notice period?"),
         ("assistant", "There is."),
     ]
+
+
+async def test_links_of_citations_lead_to_the_public_address_and_to_pages_of_the_web(live: Live, world: World) -> None:
+    log = answered_run()
+    (cited,) = log[5].answer.citations
+    cited.quote_start, cited.quote_end = 0, 4
+    log[5].answer.citations.add(
+        number=2, document_id="web-1", chunk_id="w1", origin=common_pb2.Origin(channel="https://example.org/a")
+    )
+    log[5].answer.text = "Four weeks [1][2]."
+    world.orchestrator.log = log
+    async with live(public_url="https://docs.example.com") as client:
+        said = await client.post("/v1/chat/completions", json={"model": "groundwork", "messages": ASKED})
+        made = await client.post("/v1/responses", json={"model": "groundwork", "input": "How long?"})
+    expected = ["https://docs.example.com/passages/c1?from=0&to=4", "https://example.org/a"]
+    annotations = said.json()["choices"][0]["message"]["annotations"]
+    assert [each["url_citation"]["url"] for each in annotations] == expected
+    (part,) = made.json()["output"][0]["content"]
+    assert [each["groundwork"]["url"] for each in part["annotations"]] == expected
 
 
 async def test_guard_of_the_request_reaches_the_run(api: AsyncOpenAI, world: World) -> None:

@@ -48,6 +48,9 @@ GROUNDWORK_HOST: 0.0.0.0
 GROUNDWORK_PORT: 8080
 GROUNDWORK_AUTH: api_keys
 GROUNDWORK_ALLOWED_HOSTS: {{ include "groundwork.allowedHosts" .root | quote }}
+{{- with include "groundwork.publicUrl" .root }}
+GROUNDWORK_PUBLIC_URL: {{ . | quote }}
+{{- end }}
 GROUNDWORK_BOOTSTRAP_KEY_FILE: /etc/groundwork/bootstrap-key/key
 {{- with .root.Values.auth.issuersSecret }}
 GROUNDWORK_OIDC_ISSUERS_FILE: /etc/groundwork/oidc/issuers.json
@@ -222,6 +225,17 @@ GROUNDWORK_NATS_REPLICAS: {{ ternary 3 1 (ge (int (ternary $nats.external.replic
 {{- if .Values.ingress.enabled -}}{{- $hosts = concat $hosts .Values.ingress.hosts -}}{{- end -}}
 {{- if .Values.route.enabled -}}{{- $hosts = concat $hosts .Values.route.hostnames -}}{{- end -}}
 {{- join "," (concat $hosts .Values.gateway.allowedHosts | uniq) -}}
+{{- end -}}
+
+{{- /* Where people reach the gateway. Empty where it is not known: with several hosts each is reached under its own name. */}}
+{{- define "groundwork.publicUrl" -}}
+{{- with .Values.gateway.publicUrl -}}
+{{- . -}}
+{{- else -}}
+{{- with .Values.ingress -}}
+{{- if and .enabled .tlsSecret (eq (len .hosts) 1) (not $.Values.route.enabled) -}}https://{{ first .hosts }}{{- end -}}
+{{- end -}}
+{{- end -}}
 {{- end -}}
 
 {{- /* The language model's address: the given one, or that of the chart's vLLM. */}}
