@@ -3612,7 +3612,7 @@ export interface components {
         Conflict: {
             /**
              * Found By
-             * @description `wording`: found by sentences or rows that are the same but for the value. `model`: by the model that wrote the answer.
+             * @description `wording`: found by sentences or rows that are the same but for the value. `model`: by a language model that compared the passages.
              */
             found_by: string;
             /**

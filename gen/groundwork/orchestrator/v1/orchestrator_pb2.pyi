@@ -2402,7 +2402,7 @@ class Conflict(_message.Message):
     what: _builtins.str
     """What they disagree about: the statement that they share, with "…" for the value; of rows the name and the column."""
     found_by: _builtins.str
-    """"wording": found by sentences or rows that are the same but for the value. "model": by the model that wrote the answer."""
+    """"wording": found by sentences or rows that are the same but for the value. "model": by a language model that compared the passages."""
     @_builtins.property
     def sides(self) -> _containers.RepeatedCompositeFieldContainer[Global___ConflictSide]:
         """At least two, one for each value: those with a date first, the newest before the others."""

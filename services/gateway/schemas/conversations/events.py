@@ -222,7 +222,7 @@ class Conflict(BaseModel):
         description="At least two, one for each value: those with a date first, the newest before the others."
     )
     found_by: str = Field(
-        description="`wording`: found by sentences or rows that are the same but for the value. `model`: by the model that wrote the answer."
+        description="`wording`: found by sentences or rows that are the same but for the value. `model`: by a language model that compared the passages."
     )
 
 
