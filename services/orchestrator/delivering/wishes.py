@@ -6,9 +6,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-_ADDRESS = r"[^\s@,;:<>()\[\]\"'“”„«»]+@[\w-]+(?:\.[\w-]+)+"
-_ADDRESSES = rf"<?{_ADDRESS}>?(?:(?:\s*[,;&]\s*(?:and\s+)?|\s+(?:and|und|et|y|и)\s+)<?{_ADDRESS}>?)*"
-_NAME = r"[^\W\d_][\w-]*"
+_LOCAL = r"[^\s@,;:<>()\[\]\"'“”„«»]"
+_ADDRESS = rf"(?<!{_LOCAL}){_LOCAL}{{1,64}}@[\w-]{{1,63}}(?:\.[\w-]{{1,63}}){{1,8}}(?!\.?[\w@-])"
+"""Whole or not at all: a part of an address is somebody else's."""
+_GAP, _SPACE = r"\s{1,3}", r"\s{0,3}"
+"""Between words. Repetitions have an end, and so has the time that a long message takes."""
+_ADDRESSES = rf"<?{_ADDRESS}>?(?:(?:{_SPACE}[,;&]{_SPACE}(?:and{_GAP})?|{_GAP}(?:and|und|et|y|и){_GAP})<?{_ADDRESS}>?){{0,20}}"
+_NAME = r"[^\W\d_][\w-]{0,60}"
 _ME = {"me", "myself", "mir", "mich", "moi", "mí", "mi", "мне"}
 _THEM = {"him", "her", "them", "ihm", "ihr", "ihnen", "lui", "elle", "eux", "él", "ella", "ellos", "ему", "ей", "им"}
 _MINE = re.compile(rf"\b(?:my|meine?|mon|mi|мой|моя)\b[^.!?\n@]{{0,40}}?\b(?P<address>{_ADDRESS})", re.IGNORECASE)
@@ -110,7 +114,7 @@ def read_mail_wish(message: str, earlier: Sequence[str] = ()) -> MailWish | None
 def _clause(message: str) -> _Clause | None:
     for after, whole in _patterns():
         for found in after.finditer(message):
-            if not _is_asked(found):
+            if not _is_asked(found) or _is_shown(message[: found.start()]):
                 continue
             kept = message[: found.start()].rstrip(" ,;:")
             kept += "" if kept.endswith((".", "!", "?")) else found["end"].strip()
@@ -126,6 +130,14 @@ def _clause(message: str) -> _Clause | None:
 def _is_asked(found: re.Match[str]) -> bool:
     """A question ("Who is to mail it to …?") asks for an e-mail only politely."""
     return "?" not in found["end"] or bool(found["polite"])
+
+
+def _is_shown(before: str) -> bool:
+    """Whether what follows is text that the user shows, not a wish: behind a colon, in quotation marks, or in a quoted line."""
+    marks = re.findall("[„“”«»]", before)
+    is_open = bool(marks) and (marks[-1] in "„«" or (marks[-1] == "“" and "„" not in marks))
+    line = before.rpartition("\n")[2]
+    return before.rstrip().endswith(":") or line.startswith(">") or is_open or before.count('"') % 2 == 1
 
 
 def _names_mail(clause: str, to: str) -> bool:
@@ -161,20 +173,21 @@ def _patterns() -> Sequence[tuple[re.Pattern[str], re.Pattern[str]]]:
 
 
 def _after(words: _Language) -> re.Pattern[str]:
-    begins = rf"(?:^|(?<=[.!?;,:\n])\s*|\s+(?=(?:{words.joins})\s))(?:(?:{words.joins})\s+)?"
-    what = rf"(?:\s+(?:{words.things}|{words.by_mail})){{0,2}}"
-    ends = rf"(?P<end>\s*(?:[.!?]+|$|(?=[,;]|\s+(?:{words.joins})\s)))"
+    joins = rf"(?:{words.joins}){_GAP}"
+    begins = rf"(?:^|(?<=[.!?;,\n]){_SPACE}|(?<!\s){_GAP}(?={joins}))(?:{joins})?"
+    what = rf"(?:{_GAP}(?:{words.things}|{words.by_mail})){{0,2}}"
+    ends = rf"(?P<end>{_SPACE}(?:[.!?]{{1,3}}|$|(?=[,;]|{_GAP}{joins})))"
     return re.compile(
-        rf"{begins}(?P<polite>(?:(?:{words.polite}),?\s+)*)(?:{words.verbs}){what}(?:\s+(?:{words.to}))?\s+"
-        rf"(?P<to>{_ADDRESSES}|(?!(?:{words.things})\b)(?:the\s+)?{_NAME}){what}(?:,?\s+(?:{words.polite}))?{ends}",
+        rf"{begins}(?P<polite>(?:(?:{words.polite}),?{_GAP}){{0,3}})(?:{words.verbs}){what}(?:{_GAP}(?:{words.to}))?{_GAP}"
+        rf"(?P<to>{_ADDRESSES}|(?!(?:{words.things})\b)(?:the{_GAP})?{_NAME}){what}(?:,?{_GAP}(?:{words.polite}))?{ends}",
         re.IGNORECASE,
     )
 
 
 def _whole(words: _Language) -> re.Pattern[str]:
     return re.compile(
-        rf"(?P<polite>(?:(?:{words.polite}),?\s+)*)(?:{words.verbs})(?:\s+(?:{words.by_mail}))?"
-        rf"(?:\s+(?P<what>[^@?]+?)\s+(?:{words.to})\s+(?P<to>{_ADDRESSES})(?:\s+(?:{words.by_mail}))?"
-        rf"|(?:\s+(?:{words.to}))?\s+(?P<first>{_ADDRESSES})\s+(?P<then>[^@?]+?))(?P<end>\s*[.!?]*)",
+        rf"(?P<polite>(?:(?:{words.polite}),?{_GAP}){{0,3}})(?:{words.verbs})(?:{_GAP}(?:{words.by_mail}))?"
+        rf"(?:{_GAP}(?P<what>[^@?]+?){_GAP}(?:{words.to}){_GAP}(?P<to>{_ADDRESSES})(?:{_GAP}(?:{words.by_mail}))?"
+        rf"|(?:{_GAP}(?:{words.to}))?{_GAP}(?P<first>{_ADDRESSES}){_GAP}(?P<then>[^@?]+?))(?P<end>{_SPACE}[.!?]{{0,3}})",
         re.IGNORECASE,
     )

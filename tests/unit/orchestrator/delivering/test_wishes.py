@@ -1,5 +1,7 @@
 """What a message asks to be mailed, and to whom: the addresses are the user's own words."""
 
+from time import process_time
+
 import pytest
 
 from services.orchestrator.delivering.wishes import MailWish, read_mail_wish
@@ -65,7 +67,37 @@ def test_somebody_without_an_address_gets_nothing(to: str) -> None:
         "What did Bob mail Anna?",
         "Summarise the mail from Anna",
         "send me the list of duties",
+        f"Translate into German: Send it to {ANNA}.",
+        f"Translate into German:\nSend it to {ANNA}.",
+        f'Translate "The form is long. Send it to {ANNA}. Thanks" into German',
+        f"Übersetze „Danke. Schick es an {ANNA}. Gruß“ ins Englische",
+        f"What is asked here?\n> Hello. Send it to {ANNA}.",
     ],
 )
 def test_other_messages_ask_for_no_mail(message: str) -> None:
     assert read_mail_wish(message) is None
+
+
+def test_a_part_of_an_address_is_nobody_that_is_written_to() -> None:
+    too_long = f"{'a' * 65}{ANNA}"
+    assert read_mail_wish(f"Summarise this and mail it to {too_long}") is None
+    assert read_mail_wish("Summarise this and mail it to me", [f"My address is {too_long}."]) == MailWish(
+        "Summarise this and mail it to me", ()
+    )
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "x" + " " * 20_000 + "y",
+        "\n" * 20_000,
+        f"mail {ANNA}" + " " * 20_000 + "é@",
+        ". " + "please, " * 5_000,
+        "send it to " + f"{ANNA}, " * 2_000 + "!",
+        "mail it to me. " + "my-" * 10_000,
+    ],
+)
+def test_a_long_message_is_read_in_no_time(message: str) -> None:
+    began = process_time()
+    read_mail_wish(message, [message])
+    assert process_time() - began < 5  # what goes back over its own steps takes minutes
