@@ -49,15 +49,20 @@ def content_of(run: RunFold, *, by_schema: bool, sent: str | None = None) -> Ans
     if calls:
         return AnswerContent(run.text, calls=calls, ending="tool_calls")
     ending = next((_ENDINGS[each["reason"]] for each in run.degraded if each["reason"] in _ENDINGS), "stop")
-    if by_schema and run.status != WAITING:
+    if by_schema and (run.status != WAITING or answer.get("block") is not None):
         if answer.get("block") is None:
             return AnswerContent(refusal=run.text, ending=ending)
         text, marks = _as_json(answer["block"])
         return AnswerContent(text, marks, ending=ending)
-    text = _WAITS.format(run_id=run.run_id) if run.status == WAITING else run.text
-    text = text if sent is None else sent
+    text = _with_waits(run) if sent is None else sent
     marks = [Mark(found.start(), found.end(), int(found[1])) for found in _MARK.finditer(text)]
     return AnswerContent(text, marks, ending=ending)
+
+
+def _with_waits(run: RunFold) -> str:
+    """What was answered, and that the run waits if it does: an e-mail with the answer is asked about after it."""
+    waits = _WAITS.format(run_id=run.run_id) if run.status == WAITING else ""
+    return "\n\n".join(filter(None, [run.text, waits]))
 
 
 def _as_json(block: Json) -> tuple[str, list[Mark]]:
@@ -105,8 +110,10 @@ class Streamed:
 
     def _finish(self) -> str:
         """What is still to be said at the end. Notes why the run has no answer."""
+        if self.run.status == WAITING and not self.by_schema:
+            return _with_waits(self.run)[len(self.run.text) :]
         if self.run.status == WAITING:
-            return _WAITS.format(run_id=self.run.run_id)
+            return self.content.text
         try:
             answered(self.run)
         except GroundworkError as error:
