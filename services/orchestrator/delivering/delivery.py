@@ -12,7 +12,7 @@ from services.orchestrator.delivering.wishes import asks_for_mail, read_mail_wis
 from services.orchestrator.errors import BudgetSpent, ReadOnlyRun
 from services.orchestrator.log.events import Answer, Degradation, RunStatus, Thinking
 from services.orchestrator.log.screen import Screen
-from services.orchestrator.log.state import DELIVERY
+from services.orchestrator.log.state import DELIVERY, TIME_UP
 from services.orchestrator.models import RunRecord, Turn
 from services.orchestrator.modes.threads import Threads
 from services.orchestrator.ports import Tools
@@ -59,7 +59,9 @@ class Deliveries:
 
     async def read(self, run: Run, record: RunRecord) -> Delivery | None:
         """What the message asks for; None where it asks for no e-mail."""
-        if not asks_for_mail(record.request.question):
+        begun = {*run.journal.progress.results, *run.journal.progress.intents} - {TIME_UP}
+        # A run that another version began, which read the message in another way, goes on as it began.
+        if DELIVERY not in begun and (begun or not asks_for_mail(record.request.question)):
             return None
 
         async def read() -> Delivery:
@@ -79,10 +81,11 @@ class Deliveries:
 
     async def deliver(self, run: Run, record: RunRecord, delivery: Delivery, answer: Answer) -> None:
         """Mails the answer, if a person allows it. Why it was not mailed is said. Raises Parked while nobody has decided."""
-        if not delivery.recipients:
+        # A call of the caller's functions is no answer yet.
+        if not delivery.recipients or answer.function_calls or _SENDING in run.journal.progress.results:
             return
         if status_of(answer) is RunStatus.REFUSED or not answer.text.strip():
-            await _say(run, "NOTHING_TO_SEND", "There is no answer to send, so no e-mail was sent.")
+            await run.say(_told("NOTHING_TO_SEND", "There is no answer to send, so no e-mail was sent."))
             return
         try:
             await self._deliver(run, record, delivery, answer)
@@ -90,14 +93,18 @@ class Deliveries:
             await run.say(degraded(DELIVERY, "delivery", error, "No e-mail was sent."))
 
     async def _deliver(self, run: Run, record: RunRecord, delivery: Delivery, answer: Answer) -> None:
+        problem = _told(
+            "EMAIL_NOT_OFFERED",
+            "No e-mail was sent: e-mail is not set up here, or not for you. An operator sets it up.",
+        )
         try:
-            tool = next((each for each in await self._tools.offered() if each.is_named([SEND_EMAIL])), None)
+            tools = await self._tools.offered()
         except GroundworkError as error:
-            await run.say(degraded(DELIVERY, "tools", error, "No e-mail was sent. Ask again later."))
-            return
+            tools, problem = (), degraded(DELIVERY, "tools", error, "No e-mail was sent. Ask again later.")
+        tool = next((each for each in tools if each.is_named([SEND_EMAIL])), None)
         if tool is None:
-            message = "No e-mail was sent: e-mail is not set up here, or not for you. An operator sets it up."
-            await _say(run, "EMAIL_NOT_OFFERED", message)
+            if not run.is_recorded(_SENDING):  # else the run's end says that nobody knows what came of the call
+                await run.say(problem)
             return
         run.widen()
         if not run.is_recorded(_SENDING):
@@ -137,5 +144,5 @@ def _problem(reason: str, message: str) -> Degradation:
     return Degradation("delivery", reason, message)
 
 
-async def _say(run: Run, reason: str, message: str) -> None:
-    await run.say(Thinking(DELIVERY, message, _problem(reason, message)))
+def _told(reason: str, message: str) -> Thinking:
+    return Thinking(DELIVERY, message, _problem(reason, message))

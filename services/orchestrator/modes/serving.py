@@ -61,11 +61,14 @@ class Modes:
                 delivery = await self._deliveries.read(run, record) if mode.delivers else None
                 do = partial(self._answered, mode, run, record, delivery)
                 answer = await run.once("answer", do, Answer, of_steps=True)
+                status = RunStatus.TIMEOUT if journal.progress.is_time_up else status_of(answer)
                 if delivery is not None:
+                    # A person may take long to decide: meanwhile the thread goes on, with this answer in it.
+                    await self._services.threads.remember(journal, record, answer, status)
                     await self._deliveries.deliver(run, record, delivery, answer)
             await run.tell_usage()
-            status = RunStatus.TIMEOUT if journal.progress.is_time_up else status_of(answer)
-            await self._services.threads.remember(journal, record, answer, status)
+            if delivery is None:
+                await self._services.threads.remember(journal, record, answer, status)
             if mode.remembers:
                 await self._services.remembering.queue(journal, record)
             return await run.end(status)

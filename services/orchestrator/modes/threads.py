@@ -123,9 +123,9 @@ def turns_of(messages: Sequence[HistoryMessage]) -> list[Turn]:
 def _said_in(record: RunRecord) -> list[Turn]:
     """A run's own part of a conversation. Calls that nobody has made are left out."""
     asked = record.request
-    said = [*asked.history, HistoryMessage("user", asked.question), *asked.called]
+    said = turns_of([*asked.history, HistoryMessage("user", asked.question), *asked.called])
     answer = record.outcome.answer
-    return turns_of([*said, HistoryMessage("assistant", answer.text)] if answer and answer.text else said)
+    return [*said, Turn("assistant", answer.text, record.key.run_id)] if answer and answer.text else said
 
 
 def _latest(turns: Sequence[Turn], most: int, *, with_calls: bool) -> Sequence[Turn]:

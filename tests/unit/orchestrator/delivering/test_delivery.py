@@ -21,13 +21,14 @@ from services.orchestrator.log.events import (
     StepState,
     SupportStatus,
     Thinking,
+    ToolCall,
     ToolResult,
 )
 from services.orchestrator.log.journal import Journal
 from services.orchestrator.models import Outcome, RunKey, RunRecord, RunRequest, Tool, Turn
 from services.orchestrator.modes.threads import Threads
 from services.tools.toolbox.network import send_email
-from tests.unit.orchestrator.cutting import AT, KEY, DyingLog, cuts, now, told, worked
+from tests.unit.orchestrator.cutting import AT, KEY, Cut, DyingLog, cuts, now, told, worked
 from tests.unit.orchestrator.fakes import FakeMemory, FakeSources, FakeTools
 from tests.unit.orchestrator.serving import document_modes, mode_services
 
@@ -96,7 +97,50 @@ async def test_the_answer_comes_first_and_is_mailed_when_a_person_allows_it() ->
         ("delivery/send", True)
     ]
     assert only(events, Done)[0].status is RunStatus.COMPLETED
+
+
+async def test_its_thread_has_the_answer_while_the_email_waits() -> None:
+    office = Office()
+    (answer,) = only(await office.work(), Answer)
     assert office.memory.remembered == [("t", KEY.run_id, ASKED, answer.text)]
+    await office.decide(allowed=False)
+    await office.work()
+    assert set(office.memory.remembered) == {("t", KEY.run_id, ASKED, answer.text)}
+
+
+@pytest.mark.parametrize("sent", [False, True])
+async def test_what_may_have_been_sent_is_not_said_to_be_unsent(*, sent: bool) -> None:
+    office = Office()
+    await office.work()
+    await office.decide(allowed=True)
+    call = (await office.work(Cut(len(office.log.events[KEY]) + 2, stored=True)))[-1]
+    assert isinstance(call.payload, ToolCall)
+    if sent:
+        await office.work(Cut(call.seq + 2, stored=True))
+    made = len(office.tools.made)
+    office.tools.tools.clear()
+    events = await office.work()
+    assert reasons(events) == []
+    assert [each.ok for each in only(events, ToolResult)] == [sent]
+    assert (len(office.tools.made), only(events, Done)[0].status) == (made, RunStatus.COMPLETED)
+
+
+async def test_a_run_that_another_version_began_goes_on_as_it_began() -> None:
+    office = Office("When was the tower built?")
+    await office.work()
+    office.record = Office().record
+    del office.log.events[KEY][-1]  # its end
+    events = await office.work()
+    assert not only(events, Approval)
+    assert only(events, Done)
+
+
+async def test_the_answer_of_the_run_before_is_mailed() -> None:
+    office = Office("Mail that to anna@example.org")
+    request = replace(office.record.request, thread_id="", previous_run_id="b" * 32)
+    office.record = replace(office.record, request=request)
+    (asked,) = only(await office.work(), Approval)
+    assert asked.arguments["text"] == EARLIER.text
 
 
 async def test_it_is_mailed_once_wherever_a_worker_dies() -> None:
@@ -109,8 +153,11 @@ async def test_it_is_mailed_once_wherever_a_worker_dies() -> None:
         return office, await office.work()
 
     _, whole = await ended(None, None)
-    asked_at = next(event.seq for event in whole if isinstance(event.payload, Approval))
-    for cut in cuts(whole):
+    # Runs that die before their answer are cut elsewhere, at every point.
+    answered_at, asked_at = (
+        next(event.seq for event in whole if isinstance(event.payload, kind)) for kind in (Answer, Approval)
+    )
+    for cut in cuts([event for event in whole if event.seq >= answered_at]):
         office, events = await ended(*((cut, None) if cut.seq <= asked_at else (None, cut)))
         assert told(events) == told(whole), cut
         assert len(office.tools.made) == 1, cut
