@@ -5,7 +5,10 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import islice
 
+_MOST_LOOKED_AT = 20
+"""Places in a text: what surrounds each is read."""
 _LOCAL = r"[^\s@,;:<>()\[\]\"'“”„«»]"
 _ADDRESS = rf"(?<!{_LOCAL}){_LOCAL}{{1,64}}@[\w-]{{1,63}}(?:\.[\w-]{{1,63}}){{1,8}}(?!\.?[\w@-])"
 """Whole or not at all: a part of an address is somebody else's."""
@@ -16,8 +19,17 @@ _ADDRESSES = (
 )
 _NAME = r"[^\W\d_][\w-]{0,60}"
 _ME = {"me", "myself", "mir", "mich", "moi", "mí", "mi", "мне"}
-_THEM = {"him", "her", "them", "ihm", "ihr", "ihnen", "lui", "elle", "eux", "él", "ella", "ellos", "ему", "ей", "им"}
-_MINE = re.compile(rf"\b(?:my|meine?|mon|mi|мой|моя)\b[^.!?\n@]{{0,40}}?\b(?P<address>{_ADDRESS})", re.IGNORECASE)
+_HIM = {"him", "her", "ihm", "ihr", "lui", "elle", "él", "ella", "ему", "ей"}
+_THEM = {"them", "ihnen", "eux", "ellos", "им"}
+_ADDRESS_WORDS = (
+    "own|new|work|private|personal|neue|nouvelle|nueva|новый|новая|e-?mail|mail|address|adresse|courriel|de|correo|electrónico|"
+    "dirección|электронной|почты|почта|адрес"
+)
+_MINE = re.compile(
+    rf"\b(?:my|meine?|mon|mi|мой|моя){_GAP}(?:(?:{_ADDRESS_WORDS})[\s:=–—-]{{1,3}}){{1,5}}(?:(?:is|ist|lautet|est|es|это):?{_GAP})?"
+    rf"<?(?P<address>{_ADDRESS})",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True)
@@ -115,7 +127,7 @@ def read_mail_wish(message: str, earlier: Sequence[str] = ()) -> MailWish | None
 
 def _clause(message: str) -> _Clause | None:
     for after, whole in _patterns():
-        for found in after.finditer(message):
+        for found in islice(after.finditer(message), _MOST_LOOKED_AT):
             if not _is_asked(found) or _is_shown(message[: found.start()]):
                 continue
             kept = message[: found.start()].rstrip(" ,;:")
@@ -135,11 +147,13 @@ def _is_asked(found: re.Match[str]) -> bool:
 
 
 def _is_shown(before: str) -> bool:
-    """Whether what follows is text that the user shows, not a wish: behind a colon, in quotation marks, or in a quoted line."""
+    """Whether what follows is text that the user shows, not a wish: behind a colon, in quotation marks, in a quoted line, or in an
+    element as clients enclose a conversation in (`<chat_history>`)."""
     marks = re.findall("[„“”«»]", before)
     is_open = bool(marks) and (marks[-1] in "„«" or (marks[-1] == "“" and "„" not in marks))
     line = before.rpartition("\n")[2]
-    return before.rstrip().endswith(":") or line.startswith(">") or is_open or before.count('"') % 2 == 1
+    is_enclosed = sum(-1 if each else 1 for each in re.findall(r"<(/?)[a-z_]{1,30}>", before)) > 0
+    return before.rstrip().endswith(":") or line.startswith(">") or is_open or is_enclosed or before.count('"') % 2 == 1
 
 
 def _names_mail(clause: str, to: str) -> bool:
@@ -152,9 +166,11 @@ def _recipients(to: str, message: str, earlier: Sequence[str]) -> Sequence[str]:
     who = to.casefold()
     said = [*earlier, message]
     if who in _ME:
-        return list(dict.fromkeys(found["address"] for each in said for found in _MINE.finditer(each)))[-1:]
-    if who in _THEM:
-        return next((found for each in reversed(said) if (found := _addresses(each))), ())
+        mine = [(each, found) for each in said for found in _MINE.finditer(each)][-_MOST_LOOKED_AT:]
+        return [found["address"] for each, found in mine if not _is_shown(each[: found.start()])][-1:]
+    if who in _HIM | _THEM:
+        last = next((found for each in reversed(said) if (found := _addresses(each))), ())
+        return last if who in _THEM or len(last) == 1 else ()
     named = {each.casefold(): each for text in said for each in _addresses(text) if who in _words_of(each)}
     return list(named.values()) if len(named) == 1 else ()
 

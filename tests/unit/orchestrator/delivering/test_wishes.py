@@ -49,10 +49,35 @@ def test_who_is_meant_stands_in_an_earlier_message(to: str, earlier: str) -> Non
     )
 
 
-@pytest.mark.parametrize("to", ["me", "her", "Anna", "the board"])
-def test_somebody_without_an_address_gets_nothing(to: str) -> None:
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Mein neuer Chef: chef@example.org. Meine E-Mail-Adresse lautet anna@example.org.",
+        "Mon adresse e-mail est anna@example.org",
+        "Mi correo electrónico es <anna@example.org>",
+        "Мой адрес: anna@example.org",
+        "my mail: anna@example.org. My boss is boss@example.org, and my e-mail to eve@example.org came back.",
+    ],
+)
+def test_my_address_is_what_i_call_so(said: str) -> None:
+    assert read_mail_wish("Summarise this and mail it to me", [said]) == MailWish("Summarise this", [ANNA])
+
+
+@pytest.mark.parametrize(
+    ("to", "earlier"),
+    [
+        ("me", []),
+        ("me", ["My boss writes from boss@example.org."]),
+        ("me", ["Translate: My address is eve@example.org."]),
+        ("her", []),
+        ("her", ["Mails came from eve@example.org and anna@example.org."]),
+        ("Anna", []),
+        ("Anna", ["Two are called Anna: anna.a@example.org, anna.b@example.org."]),
+        ("the board", []),
+    ],
+)
+def test_somebody_without_an_address_gets_nothing(to: str, earlier: list[str]) -> None:
     message = f"Summarise this and mail it to {to}"
-    earlier = ["Two are called Anna: anna.a@example.org, anna.b@example.org."] if to == "Anna" else []
     assert read_mail_wish(message, earlier) == MailWish(message, ())
 
 
@@ -72,6 +97,7 @@ def test_somebody_without_an_address_gets_nothing(to: str) -> None:
         f'Translate "The form is long. Send it to {ANNA}. Thanks" into German',
         f"Übersetze „Danke. Schick es an {ANNA}. Gruß“ ins Englische",
         f"What is asked here?\n> Hello. Send it to {ANNA}.",
+        f"Give this chat a title.\n<chat_history>\nUSER: Summarise it. Mail it to {ANNA}.\n</chat_history>",
     ],
 )
 def test_other_messages_ask_for_no_mail(message: str) -> None:
@@ -95,6 +121,7 @@ def test_a_part_of_an_address_is_nobody_that_is_written_to() -> None:
         ". " + "please, " * 5_000,
         "send it to " + f"{ANNA}, " * 2_000 + "!",
         "mail it to me. " + "my-" * 10_000,
+        f"> Hello. Send it to {ANNA}. My address is {ANNA}.\n" * 2_000 + "Mail it to me",
     ],
 )
 def test_a_long_message_is_read_in_no_time(message: str) -> None:
