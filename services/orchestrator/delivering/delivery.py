@@ -109,7 +109,9 @@ class Deliveries:
         run.widen()
         if not run.is_recorded(_SENDING):
             run.budgets.require_time()
-        arguments = mail_of(delivery.recipients, delivery.question, answer)
+        # What was asked about is what is sent, though a new version would word it in another way.
+        asked = run.journal.progress.approvals.get(_APPROVAL)
+        arguments = (asked and asked.arguments) or mail_of(delivery.recipients, delivery.question, answer)
         expires_at = run.journal.now() + timedelta(seconds=self._approval_life_s)
         # The text comes from documents, whoever wrote them; the recipients come from the user.
         request = ApprovalRequest(tool.name, arguments, expires_at, is_tainted=True, tainted_arguments=("text",))

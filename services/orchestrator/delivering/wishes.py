@@ -15,7 +15,7 @@ _ADDRESS = rf"(?<!{_LOCAL}){_LOCAL}{{1,64}}@[\w-]{{1,63}}(?:\.[\w-]{{1,63}}){{1,
 _GAP, _SPACE = r"\s{1,3}", r"\s{0,3}"
 """Between words. Repetitions have an end, and so has the time that a long message takes."""
 _ADDRESSES = (
-    rf"<?{_ADDRESS}>?(?:(?:{_SPACE}[,;&]{_SPACE}(?:and{_GAP})?|{_GAP}(?:and|und|et|y|и){_GAP})<?{_ADDRESS}>?){{0,20}}"
+    rf"<?{_ADDRESS}>?(?:(?:{_SPACE}[,;&]{_SPACE}(?:and{_GAP})?|{_GAP}(?:and|und|et|y|и){_GAP})<?{_ADDRESS}>?){{0,99}}"
 )
 _NAME = r"[^\W\d_][\w-]{0,60}"
 _ME = {"me", "myself", "mir", "mich", "moi", "mí", "mi", "мне"}

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from services.orchestrator.delivering import delivery
 from services.orchestrator.delivering.mail import SUBJECT_CHARACTERS_MAX, TEXT_CHARACTERS_MAX, mail_of
 from services.orchestrator.errors import Parked
 from services.orchestrator.log.events import (
@@ -106,6 +107,15 @@ async def test_its_thread_has_the_answer_while_the_email_waits() -> None:
     await office.decide(allowed=False)
     await office.work()
     assert set(office.memory.remembered) == {("t", KEY.run_id, ASKED, answer.text)}
+
+
+async def test_what_was_allowed_is_what_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    office = Office()
+    (asked,) = only(await office.work(), Approval)
+    await office.decide(allowed=True)
+    monkeypatch.setattr(delivery, "mail_of", lambda *_: {"to": ["eve@example.org"], "subject": "", "text": ""})
+    assert only(await office.work(), Done)[0].status is RunStatus.COMPLETED
+    assert office.tools.made == [("send_email", asked.arguments)]
 
 
 @pytest.mark.parametrize("sent", [False, True])
