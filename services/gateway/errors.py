@@ -42,6 +42,12 @@ class FileNotInStore(NotFound):
     reason = "FILE_NOT_IN_STORE"
 
 
+class InputItemNotFound(NotFound):
+    """The response has no such input item."""
+
+    reason = "INPUT_ITEM_NOT_FOUND"
+
+
 class RunUnanswered(FailedPrecondition):
     """The run has no answer that a report could be made of: it has not ended, failed, or was forgotten."""
 

@@ -131,7 +131,10 @@ class OrchestratorServicer(rpc.OrchestratorServiceServicer):
 
     async def GetRun(self, request: pb.GetRunRequest, context: Any) -> pb.GetRunResponse:
         record = await self._runs.as_followed(current_principal(), _key(request.run_id))
-        return pb.GetRunResponse(run=_run(record))
+        run = _run(record)
+        for message in record.request.said:
+            fill(run.input.add(), message)
+        return pb.GetRunResponse(run=run)
 
     async def ListRuns(self, request: pb.ListRunsRequest, context: Any) -> pb.ListRunsResponse:
         page = await self._runs.list_visible(current_principal(), request.page.page_size, request.page.page_token)

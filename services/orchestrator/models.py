@@ -184,6 +184,11 @@ class RunRequest:
         """Whether it holds calls of an earlier run."""
         return any(each.calls for each in (*self.history, *self.called))
 
+    @property
+    def said(self) -> Sequence[HistoryMessage]:
+        """The conversation that the request brings, with its question."""
+        return (*self.history, HistoryMessage("user", self.question), *self.called)
+
 
 @dataclass(frozen=True)
 class RunKey:

@@ -106,6 +106,8 @@ def test_response_goes_on_from_the_one_before(client: OpenAI, model: str, script
     second = strict(client.responses.create(model=model, input=given, tools=FLAT, previous_response_id=first.id))
     assert second.output_text == "".join(ANSWER)
     assert observations_in(scripted.scripted.requests[-1]) == ["> Rain."]
+    items = client.responses.input_items.list(second.id, order="asc").data
+    assert [each.type for each in items] == ["message", "function_call", "function_call_output"]
 
     with client.responses.stream(model=model, input="And what else?", previous_response_id=second.id) as events:
         third = events.get_final_response()

@@ -2,6 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
+from fastapi import Query
 from pydantic import ConfigDict, Field, ValidationError
 
 from services.gateway.errors import UnsupportedParameter
@@ -27,6 +28,10 @@ from services.gateway.schemas.fields import CollectionId, Pattern
 
 _RESPONSE_ID = Pattern("^resp_[0-9a-f]{32}$", "is no response id; it is resp_ and 32 of 0-9 and a-f")
 ResponseId = Annotated[str, _RESPONSE_ID]
+_ITEM_ID = Pattern(
+    "^(msg|fc|fco)_[0-9a-f]{32}_in[0-9]{1,4}$", "is no id of an input item; take the `last_id` of a page"
+)
+AfterItem = Annotated[Annotated[str, _ITEM_ID] | None, Query(description="The last item of the page before.")]
 _ECHOED = ("reasoning", "file_search_call")
 """Items of an answer that clients send back and that say nothing new."""
 

@@ -16,18 +16,21 @@ from services.gateway.access.own_default import resolve_collection_ids
 from services.gateway.access.scopes import NEEDS_QUERY
 from services.gateway.backends import Backends, Services
 from services.gateway.encoding import encode
+from services.gateway.errors import InputItemNotFound
 from services.gateway.models import Json, RunEvent
 from services.gateway.openai.annotations import Places, cited_documents
 from services.gateway.openai.answers import chat_chunks, chat_completion
 from services.gateway.openai.asking import asked_collections, run_request
 from services.gateway.openai.errors import OpenAiRoute
+from services.gateway.openai.input_items import input_items
 from services.gateway.openai.messages import OpenAiBody
 from services.gateway.openai.replies import ignored_header, reply
 from services.gateway.openai.requests import ChatCompletionRequest
 from services.gateway.openai.response_answers import AskedResponse, response, response_events, run_id_of
-from services.gateway.openai.response_requests import ResponseId, ResponsesRequest
+from services.gateway.openai.response_requests import AfterItem, ResponseId, ResponsesRequest
 from services.gateway.openai.stores.calls import file_ids
-from services.gateway.openai.stores.shapes import deleted
+from services.gateway.openai.stores.requests import Limit, Order
+from services.gateway.openai.stores.shapes import deleted, page_of
 from services.gateway.openai.unstored import Following, delete_run, unstored
 from services.gateway.schemas.fields import IdempotencyKey
 from services.gateway.schemas.problem import problems
@@ -120,6 +123,27 @@ async def cancel_response(response_id: ResponsePath, services: Services, http: R
     request = pb.CancelRunRequest(run_id=run_id_of(response_id))
     answer = await services.orchestrator.CancelRun(request, timeout=services.settings.rpc_timeout_s)
     return reply(await _stored_response(http, services, answer.run))
+
+
+@router.get(
+    "/responses/{response_id}/input_items",
+    responses={200: {"description": "A page of items."}, **problems(404)},
+)
+async def list_input_items(
+    response_id: ResponsePath, services: Services, limit: Limit = 20, after: AfterItem = None, order: Order = "desc"
+) -> JSONResponse:
+    """What a response of the caller's was asked: messages, calls of functions and what they returned. Of what was said before a
+    `previous_response_id` the items stand with that response."""
+    request = pb.GetRunRequest(run_id=run_id_of(response_id))
+    answer = await services.orchestrator.GetRun(request, timeout=services.settings.rpc_timeout_s)
+    items = input_items(answer.run)[:: 1 if order == "asc" else -1]
+    ids = [item["id"] for item in items]
+    if after and after not in ids:
+        raise InputItemNotFound(
+            f"{response_id} has no input item {after}; take the `last_id` of a page of the same order"
+        )
+    begin = ids.index(after) + 1 if after else 0
+    return reply(page_of(items[begin : begin + limit], has_more=len(items) > begin + limit))
 
 
 @router.delete("/responses/{response_id}", responses={200: {"description": "It is gone."}, **problems()})

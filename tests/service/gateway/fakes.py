@@ -688,6 +688,7 @@ class FakeOrchestrator(orchestrator_pb2_grpc.OrchestratorServiceServicer):
         self.status = run_pb.RUN_STATUS_RUNNING
         self.requests: list[run_pb.StartRunRequest] = []
         self.attached: list[int] = []
+        self.input: list[run_pb.HistoryMessage] = []
         self.cancelled: list[str] = []
         self.was_cancelled = asyncio.Event()
         self.deleted: list[str] = []
@@ -858,7 +859,9 @@ class FakeOrchestrator(orchestrator_pb2_grpc.OrchestratorServiceServicer):
         return run_pb.GradeQuizResponse(quiz=quiz)
 
     async def GetRun(self, request: Any, context: Any) -> run_pb.GetRunResponse:
-        return run_pb.GetRunResponse(run=self._run(request.run_id))
+        run = self._run(request.run_id)
+        run.input.extend(self.input)
+        return run_pb.GetRunResponse(run=run)
 
     async def ListRuns(self, request: Any, context: Any) -> run_pb.ListRunsResponse:
         return run_pb.ListRunsResponse(runs=[self._run(RUN_ID)])

@@ -239,3 +239,24 @@ async def test_refusals_of_responses_name_parameters_of_responses(
     answer = await client.post("/v1/responses", json={"model": "groundwork", "input": "How long?", **changed})
     assert answer.status_code == 400, answer.text
     assert answer.json()["error"]["param"] in ("input", "text.format")
+
+
+async def test_input_of_a_response_is_listed_in_pages(api: AsyncOpenAI, world: World) -> None:
+    call = run_pb.FunctionCall(call_id="call1", name="weather", arguments="{}")
+    world.orchestrator.input = [
+        run_pb.HistoryMessage(role="user", text="How long?"),
+        run_pb.HistoryMessage(role="assistant", text="I look.", calls=[call]),
+        run_pb.HistoryMessage(role="tool", text="Rain.", call_id="call1"),
+    ]
+    items = [each async for each in api.responses.input_items.list(f"resp_{RUN_ID}", order="asc", limit=3)]
+    assert [each.type for each in items] == ["message", "message", "function_call", "function_call_output"]
+    newest_first = await api.responses.input_items.list(f"resp_{RUN_ID}")
+    assert [each.id for each in newest_first.data] == [each.id for each in reversed(items)]
+    assert not newest_first.has_more
+    with pytest.raises(openai.NotFoundError, match="has no input item"):
+        await api.responses.input_items.list(f"resp_{RUN_ID}", after=f"msg_{RUN_ID}_in9")
+
+
+async def test_response_is_cancelled(api: AsyncOpenAI, world: World) -> None:
+    stopped = await api.responses.cancel(f"resp_{RUN_ID}")
+    assert (stopped.id, world.orchestrator.cancelled) == (f"resp_{RUN_ID}", [RUN_ID])

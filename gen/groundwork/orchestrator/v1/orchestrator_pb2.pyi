@@ -1105,6 +1105,7 @@ class Run(_message.Message):
     SUBJECT_FIELD_NUMBER: _builtins.int
     ERROR_FIELD_NUMBER: _builtins.int
     FOLLOWS_SCHEMA_FIELD_NUMBER: _builtins.int
+    INPUT_FIELD_NUMBER: _builtins.int
     run_id: _builtins.str
     """Unique within the tenant."""
     mode: Global___RunMode.ValueType
@@ -1149,6 +1150,12 @@ class Run(_message.Message):
     def error(self) -> Global___RunError:
         """Why it failed, when it did. Absent in listings."""
 
+    @_builtins.property
+    def input(self) -> _containers.RepeatedCompositeFieldContainer[Global___HistoryMessage]:
+        """What it was asked, oldest first: what was said before as the request has it, the question, and which functions of the caller's were
+        called for it with what they returned. Only in GetRun. Only the question once it is forgotten.
+        """
+
     def __init__(
         self,
         *,
@@ -1166,10 +1173,11 @@ class Run(_message.Message):
         subject: _builtins.str = ...,
         error: Global___RunError | None = ...,
         follows_schema: _builtins.bool = ...,
+        input: _abc.Iterable[Global___HistoryMessage] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "created_at", b"created_at", "error", b"error", "finished_at", b"finished_at", "forgotten_at", b"forgotten_at", "usage", b"usage"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "collection_ids", b"collection_ids", "created_at", b"created_at", "error", b"error", "finished_at", b"finished_at", "follows_schema", b"follows_schema", "forgotten_at", b"forgotten_at", "mode", b"mode", "question", b"question", "run_id", b"run_id", "status", b"status", "subject", b"subject", "thread_id", b"thread_id", "usage", b"usage"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "collection_ids", b"collection_ids", "created_at", b"created_at", "error", b"error", "finished_at", b"finished_at", "follows_schema", b"follows_schema", "forgotten_at", b"forgotten_at", "input", b"input", "mode", b"mode", "question", b"question", "run_id", b"run_id", "status", b"status", "subject", b"subject", "thread_id", b"thread_id", "usage", b"usage"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
