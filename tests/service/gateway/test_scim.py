@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from kit.access.principal import ADMIN, INGEST, QUERY
-from kit.jetstream import Nats
+from kit.jetstream import KeyValue, Nats
 from services.gateway.settings import GatewaySettings
 from tests.service.gateway.conftest import Clocks, Settings, in_process, over_http
 from tests.service.gateway.key_desk import KeyDesk, bearer
@@ -298,6 +298,64 @@ async def test_what_cannot_be_is_refused_in_words_of_scim(
     assert said(answer) == (status, kind), answer.text
     assert answer.json()["schemas"] == ["urn:ietf:params:scim:api:messages:2.0:Error"]
     assert answer.json()["detail"]
+
+
+async def test_members_are_changed_by_the_hundred_in_the_order_of_the_operations(provider: Provider) -> None:
+    anna, ben = await provider.add_user("anna"), await provider.add_user("ben")
+    path = f"/Groups/{await provider.add_group('Sales', anna)}"
+    here, gone = [{"value": anna}, {"value": ben}], [{"value": f"gone{number}"} for number in range(400)]
+    answer = await provider.patch(
+        path,
+        {"op": "Add", "path": "Members", "value": here},
+        *({"op": "remove", "path": f'members[value eq "{each["value"]}"]'} for each in gone),
+        {"op": "Remove", "path": "members", "value": [*gone, {"value": ben}]},
+        {"op": "replace", "path": "displayName", "value": "Sellers"},
+        {"op": "add", "path": "members", "value": [{"value": ben}]},
+        {"op": "remove", "path": f'members[value eq "{anna}"]'},
+    )
+    assert answer.status_code == 200, answer.text
+    assert (answer.json()["displayName"], [each["value"] for each in answer.json()["members"]]) == ("Sellers", [ben])
+    unknown = await provider.patch(path, {"op": "add", "path": "members", "value": gone[:1]})
+    assert said(unknown) == (400, "invalidValue")
+    assert "members" not in (await provider.patch(path, {"op": "remove", "path": "members"})).json()
+
+
+async def test_what_would_take_too_long_is_refused(provider: Provider) -> None:
+    user, group = f"/Users/{await provider.add_user('anna')}", f"/Groups/{await provider.add_group('Sales')}"
+    renaming = {"op": "replace", "path": "displayName", "value": "x"}
+    long = {"op": "remove", "path": f"members[{' or '.join(['value pr'] * 300)}]"}
+    for path in (user, group):
+        assert said(await provider.patch(path, *[renaming] * 101)) == (400, "invalidValue")
+    assert said(await provider.patch(group, long)) == (400, "invalidPath")
+    assert said(await provider.ask("PATCH", group, {"schemas": [PATCH], "Operations": []}))[0] == 400
+
+
+async def test_a_name_that_is_no_text_is_refused(provider: Provider) -> None:
+    body = json.dumps({"schemas": [GROUP], "displayName": "a\ud800b"}).encode()
+    answer = await provider.client.post("/scim/v2/Groups", content=body, headers=provider.headers)
+    assert said(answer) == (400, "invalidSyntax")
+
+
+async def test_a_name_in_other_letters_of_case_takes_nothing_away(provider: Provider, desk: KeyDesk) -> None:
+    key = bearer(await desk.issue(QUERY, subject="anna"))
+    user_id = await provider.add_user("Anna")
+    await provider.add_group("Sales", user_id)
+    assert (await me(provider.client, key)).json()["groups"] == []
+    await provider.patch(f"/Users/{user_id}", {"op": "replace", "path": "userName", "value": "anna"})
+    assert (await me(provider.client, key)).json()["groups"] == ["Sales"]
+    await provider.set_active(user_id, False)
+    assert said(await me(provider.client, key)) == (401, "SUBJECT_DEACTIVATED")
+
+
+async def test_a_record_that_cannot_be_read_lets_nobody_back_in(
+    provider: Provider, desk: KeyDesk, jetstream: Nats
+) -> None:
+    key, user_id = bearer(await desk.issue(QUERY, subject="anna")), await provider.add_user("anna")
+    await provider.set_active(user_id, False)
+    bucket = await KeyValue.open(jetstream, "DIRECTORY")
+    await bucket.put(f"acme.user.{user_id}", b"{")
+    await provider.add_user("ben")  # the gateway has read what was written before
+    assert said(await me(provider.client, key)) == (401, "SUBJECT_DEACTIVATED")
 
 
 async def test_removing_active_deactivates(provider: Provider, desk: KeyDesk) -> None:

@@ -143,6 +143,8 @@ class Directory(FollowedBucket[Record]):
         tenant_id, kind, item = key.split(".")
         people = self._tenants.setdefault(tenant_id, People(self.naming))
         record = self._records.get(key)
+        if kind == "user" and entry is not None and record is None:
+            return  # it cannot be read: who was known to have left stays out
         if kind == "user":
             people.put_user(item, record if isinstance(record, UserRecord) else None)
         else:

@@ -73,6 +73,8 @@ class People:
 
     def put_user(self, user_id: str, user: UserRecord | None) -> None:
         """Takes over a user; None for one that is gone."""
+        if user == self.users.get(user_id):
+            return  # as when all is read again: other threads must not miss the user meanwhile
         if (before := self.users.pop(user_id, None)) is not None:
             for subject in self._subjects(before):
                 self._by_subject[subject].discard(user_id)
@@ -85,6 +87,8 @@ class People:
 
     def put_group(self, group_id: str, group: GroupRecord | None) -> None:
         """Takes over a group; None for one that is gone."""
+        if group == self.groups.get(group_id):
+            return
         if (before := self.groups.pop(group_id, None)) is not None:
             for user_id in before.member_ids:
                 self._groups_of.get(user_id, set()).discard(group_id)

@@ -29,7 +29,7 @@ from services.gateway.routes.identity.scim_answers import (
     the_one,
     whole_list,
 )
-from services.gateway.schemas.identity import scim
+from services.gateway.schemas.identity import scim, scim_patch
 from services.gateway.serving.requests import base_url
 
 _ROOT = "/scim/v2"
@@ -161,7 +161,7 @@ async def patch_user(desk: AtDesk, user_id: str) -> Response:
 
     def patched(user: UserRecord) -> scim.ScimUser:
         after = scim.user_resource(user, desk.base)
-        scim.patch_user(after, body)
+        scim_patch.patch_user(after, body)
         return after
 
     return await _change_user(desk, user_id, patched)
@@ -233,7 +233,7 @@ async def patch_group(desk: AtDesk, group_id: str) -> Response:
 
     def patched(group: GroupRecord, people: People) -> Group:
         after = scim.group_resource(group, people, desk.base)
-        scim.patch_group(after, body)
+        scim_patch.patch_group(after, body)
         return after
 
     return await _change_group(desk, group_id, patched)

@@ -64,10 +64,11 @@ async def read_body(request: Request) -> dict[str, Any]:
     """Raises InvalidSyntaxException."""
     try:
         body = json.loads(await request.body())
+        json.dumps(body, ensure_ascii=False).encode()  # a lone surrogate is JSON but no text
     except (ValueError, RecursionError):
         body = None
     if not isinstance(body, dict):
-        raise InvalidSyntaxException(detail="the request body must be a JSON object")
+        raise InvalidSyntaxException(detail="the request body must be a JSON object of text in UTF-8")
     return body
 
 

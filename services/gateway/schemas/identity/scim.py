@@ -21,7 +21,6 @@ from scim2_models import (
     InvalidValueException,
     Meta,
     Patch,
-    PatchOp,
     Required,
     Resource,
     Schema,
@@ -165,7 +164,7 @@ def changed_user(before: UserRecord, after: ScimUser, people: People, naming: Na
     other = people.user_like(names) if names != before.names else None
     if other is not None and other.user_id != before.user_id:
         raise UniquenessException(detail=f"there is another user {names.user_name!r}, or one of the same subject")
-    if naming.subject(names) != naming.subject(before.names):
+    if naming.subject(names).casefold() != naming.subject(before.names).casefold():
         left = FormerNames(before.names.user_name, before.names.external_id, now)
         same = (left.user_name, left.external_id)
         if len(former) >= _MOST_FORMER:
@@ -225,35 +224,6 @@ def read_user(body: Mapping[str, Any], context: Context) -> ScimUser:
 def read_group(body: Mapping[str, Any], context: Context) -> Group:
     """Raises ValidationError."""
     return Group.model_validate(body, scim_ctx=context, scim_policy=POLICY)
-
-
-def patch_user(user: ScimUser, body: Mapping[str, Any]) -> None:
-    """Changes the user as the operations say, or not at all. Raises ValidationError, SCIMException."""
-    operations = PatchOp[ScimUser].model_validate(body, scim_ctx=Context.RESOURCE_PATCH_REQUEST, scim_policy=POLICY)
-    operations.patch(user, POLICY)
-
-
-def patch_group(group: Group, body: Mapping[str, Any]) -> None:
-    """Changes the group as the operations say, or not at all. Raises ValidationError, SCIMException."""
-    operations = PatchOp[Group].model_validate(
-        _without_own_id(body, group.id), scim_ctx=Context.RESOURCE_PATCH_REQUEST, scim_policy=POLICY
-    )
-    operations.patch(group, POLICY)
-
-
-def _without_own_id(body: Mapping[str, Any], own_id: str | None) -> Mapping[str, Any]:
-    """Without the group's own id in a value, which Okta sends along and which changes nothing."""
-    operations = body.get("Operations")
-    if not isinstance(operations, list):
-        return body
-    return {**body, "Operations": [_without_id(each, own_id) for each in operations]}
-
-
-def _without_id(operation: Any, own_id: str | None) -> Any:
-    value = operation.get("value") if isinstance(operation, Mapping) else None
-    if not isinstance(value, Mapping) or value.get("id") != own_id or operation.get("path"):
-        return operation
-    return {**operation, "value": {name: each for name, each in value.items() if name != "id"}}
 
 
 def _names(user: ScimUser, naming: Naming) -> Names:
