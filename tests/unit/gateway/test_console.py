@@ -12,6 +12,7 @@ from fastapi import FastAPI
 
 from cli.display.tool_names import AGENTS, CHOSEN_BY, TOOLS, agent_in_words, in_words
 from services.gateway.routes.console import CALLBACK_PATH, PAGES, console_router, load_console
+from services.gateway.schemas.identity.audit import AuditEntry
 
 CONSOLE = Path(__file__).parents[3] / "console"
 SOURCES = [path for path in (CONSOLE / "src").rglob("*") if path.suffix in {".ts", ".tsx", ".css"}]
@@ -139,3 +140,11 @@ def test_no_other_try_is_offered_for_a_file_that_ingest_rejects_for_good() -> No
     final = re.search(r"const FINAL = new Set\(\[(.*?)\]", states, re.DOTALL)
     assert final
     assert set(re.findall(r"[A-Z_]+", final[1])) == {reason for each in rejections for reason in each} - may_help
+
+
+def test_the_console_has_words_for_each_action_of_the_audit_log() -> None:
+    actions = set(re.findall("`([a-z_]+)`", AuditEntry.model_fields["action"].description or ""))
+    words = json.loads((CONSOLE / "src/i18n/en.json").read_text("utf-8"))["audit"]
+    page = (CONSOLE / "src/pages/operating/Audit.tsx").read_text("utf-8")
+    assert actions == {name.removeprefix("action_") for name in words if name.startswith("action_")}
+    assert all(f'"{action}"' in page for action in actions)

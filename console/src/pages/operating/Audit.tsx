@@ -12,7 +12,18 @@ type Entry = Schemas["AuditEntry"];
 type Chain = "tenant" | "unknown_callers";
 const PAGE = 500;
 const DAYS = [1, 7, 30, 365] as const;
-const KNOWN = ["request", "refused", "login", "logout", "key_created", "key_rotated", "key_revoked"] as const;
+const KNOWN = [
+  "request",
+  "refused",
+  "login",
+  "logout",
+  "key_created",
+  "key_rotated",
+  "key_revoked",
+  "user_activated",
+  "user_deactivated",
+  "user_deleted",
+] as const;
 
 /** Entries behind the number `after` and not older than `days`, oldest first: lines of JSON, as they are stored. */
 async function read(chain: Chain, days: number, after: number): Promise<Entry[]> {
