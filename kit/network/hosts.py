@@ -2,15 +2,16 @@
 answers there (DNS rebinding), so a door answers only under names that it knows."""
 
 import ipaddress
-from urllib.parse import urlsplit
+import re
+
+_HOST = re.compile(r"(?:\[([0-9a-f:.]+)\]|([a-z0-9._-]+))(?::[0-9]{0,5})?", re.IGNORECASE | re.ASCII)
+"""A name and a port, and nothing else: what a client sends here stands in front of links that others are shown."""
 
 
 def host_name(host: str) -> str:
     """The name in a Host header, without port, lower case; IPv6 without brackets. Empty when it cannot be read."""
-    try:
-        return (urlsplit(f"//{host}").hostname or "") if host else ""
-    except ValueError:
-        return ""
+    found = _HOST.fullmatch(host)
+    return (found[1] or found[2]).lower() if found else ""
 
 
 def is_loopback_name(name: str) -> bool:

@@ -25,7 +25,20 @@ async def test_loopback_names_are_answered(client: httpx.AsyncClient, host: str)
     assert (await client.get("/livez", headers={"Host": host})).status_code == 200
 
 
-@pytest.mark.parametrize("host", ["evil.example", "evil.example:8080", "localhost.evil.example", "10.0.0.7", "", "["])
+@pytest.mark.parametrize(
+    "host",
+    [
+        "evil.example",
+        "evil.example:8080",
+        "localhost.evil.example",
+        "10.0.0.7",
+        "",
+        "[",
+        "evil.example\\@localhost",
+        "localhost/evil",
+        "localhost:evil",
+    ],
+)
 async def test_foreign_names_are_refused_against_dns_rebinding(client: httpx.AsyncClient, host: str) -> None:
     for path in ("/", "/v1/runs", "/readyz"):
         answer = await client.get(path, headers={"Host": host})
