@@ -358,6 +358,17 @@ async def test_a_record_that_cannot_be_read_lets_nobody_back_in(
     assert said(await me(provider.client, key)) == (401, "SUBJECT_DEACTIVATED")
 
 
+async def test_users_are_taken_again_after_the_bucket_was_emptied(
+    asking: GatewaySettings, desk: KeyDesk, jetstream: Nats
+) -> None:
+    token = await desk.issue(ADMIN, subject="provider")
+    async with gateway(asking) as client:
+        await Provider(client, token).add_user("anna")
+    await (await KeyValue.open(jetstream, "DIRECTORY")).purge_matching(">")
+    async with gateway(asking) as client:
+        await Provider(client, token).add_user("anna")
+
+
 async def test_removing_active_deactivates(provider: Provider, desk: KeyDesk) -> None:
     key, user_id = bearer(await desk.issue(QUERY, subject="anna")), await provider.add_user("anna")
     assert (await provider.patch(f"/Users/{user_id}", {"op": "remove", "path": "active"})).json()["active"] is False

@@ -111,9 +111,12 @@ class Directory(FollowedBucket[Record]):
         """Returns the number of the newest change, once this gateway knows it and those before it. Raises DirectoryStale,
         Unavailable."""
         position = await self._kept.last_position()
+        revision = (
+            await self._kept.last_revision()
+        )  # an older one where the bucket was emptied: nothing would ever reach the other
         with suppress(TimeoutError):
             async with asyncio.timeout(_CATCH_UP_S):
-                await self._wait_followed(position)
+                await self._wait_followed(revision)
                 return position
         raise DirectoryStale("the users and groups have not been read yet; try again in a few seconds")
 
