@@ -354,6 +354,7 @@ async def test_a_record_that_cannot_be_read_lets_nobody_back_in(
     await provider.set_active(user_id, False)
     bucket = await KeyValue.open(jetstream, "DIRECTORY")
     await bucket.put(f"acme.user.{user_id}", b"{")
+    await bucket.put("acme.newer", b"{}")
     await provider.add_user("ben")  # the gateway has read what was written before
     assert said(await me(provider.client, key)) == (401, "SUBJECT_DEACTIVATED")
 

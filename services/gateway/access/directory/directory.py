@@ -111,9 +111,8 @@ class Directory(FollowedBucket[Record]):
         """Returns the number of the newest change, once this gateway knows it and those before it. Raises DirectoryStale,
         Unavailable."""
         position = await self._kept.last_position()
-        revision = (
-            await self._kept.last_revision()
-        )  # an older one where the bucket was emptied: nothing would ever reach the other
+        # Of the newest entry that is there: in a bucket that was emptied nothing would ever come at `position`.
+        revision = await self._kept.last_revision()
         with suppress(TimeoutError):
             async with asyncio.timeout(_CATCH_UP_S):
                 await self._wait_followed(revision)
@@ -143,15 +142,19 @@ class Directory(FollowedBucket[Record]):
 
     def _note(self, key: str, entry: Entry | None) -> None:
         super()._note(key, entry)
-        tenant_id, kind, item = key.split(".")
-        people = self._tenants.setdefault(tenant_id, People(self.naming))
         record = self._records.get(key)
-        if kind == "user" and entry is not None and record is None:
-            return  # it cannot be read: who was known to have left stays out
-        if kind == "user":
-            people.put_user(item, record if isinstance(record, UserRecord) else None)
-        else:
-            people.put_group(item, record if isinstance(record, GroupRecord) else None)
+        match key.split("."):
+            case [_, "user", _] if entry is not None and record is None:
+                return  # it cannot be read: who was known to have left stays out
+            case [tenant_id, "user", user_id]:
+                self._people_of(tenant_id).put_user(user_id, record if isinstance(record, UserRecord) else None)
+            case [tenant_id, "group", group_id]:
+                self._people_of(tenant_id).put_group(group_id, record if isinstance(record, GroupRecord) else None)
+            case _:
+                return  # a newer version's
+
+    def _people_of(self, tenant_id: str) -> People:
+        return self._tenants.setdefault(tenant_id, People(self.naming))
 
 
 def _place(tenant_id: str, record: UserRecord | GroupRecord) -> str:
