@@ -70,7 +70,9 @@ def test_run_that_looked_a_fact_up_loses_it_when_it_is_forgotten(
     def reply(request: Json) -> Reply:
         asked = question_in(request)
         if asked == LOOKED_UP:
-            return Reply([f"In {secret}."]) if rounds_in(request) else calling(("memory_search", {"query": home}))
+            # Of three hits each has room in the prompt, whatever else is remembered.
+            search = ("memory_search", {"query": home, "top_k": 3})
+            return Reply([f"In {secret}."]) if rounds_in(request) else calling(search)
         said = f"I live in {home}"
         fact = {"said": said, "text": said, "kind": "profile", "change": "add", "fact": 0, "until": ""}
         return Reply([json.dumps({"facts": [fact] if said in asked else []}) if "Known facts" in asked else "I see."])
