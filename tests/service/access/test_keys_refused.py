@@ -54,7 +54,7 @@ async def _headers(gateway: Gateway, kind: str) -> dict[str, str]:
         "wrong_secret": new_text(id_of(good)).get_secret_value(),
         "unknown_id": new_text(UNKNOWN["api key"]).get_secret_value(),
         "revoked": good,
-        "expired": await gateway.key(ANN, expires_at=datetime.now(UTC) - timedelta(seconds=1)),
+        "expired": await gateway.key(ANN, expires_at=datetime.now(UTC) - timedelta(hours=1)),
     }
     if kind == "revoked":
         root = await gateway.client(ROOT)
