@@ -89,7 +89,7 @@ test("words are found on a page whose lines nobody has measured", () => {
   expect(findWords(items, "nowhere", upright)).toEqual([]);
 });
 
-test("the boxes of a quote are those of its characters, else all of the passage", () => {
+test("a quote is outlined by the boxes of its characters; without them, by all boxes of the passage", () => {
   const box = (char_start: number, char_end: number) => ({ page: 1, x0: 0, y0: 0, x1: 1, y1: 1, char_start, char_end });
   const lines = [box(0, 10), box(10, 20), box(20, 30)];
   expect(boxesOf(lines, 12, 22)).toEqual([lines[1], lines[2]]);

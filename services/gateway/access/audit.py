@@ -100,7 +100,7 @@ class AuditLog:
             self._store(key.tenant_id, {"action": action, **fields})
 
     def user_changed(self, action: str, subject: str, admission: Admission, address: str) -> None:
-        """Notes that an identity provider has let somebody in, or not any more, as `action` says."""
+        """Records that an identity provider has activated, deactivated or deleted a user; `action` says which."""
         tenant_id = admission.principal.tenant_id
         self._note(tenant_id, action=action, **_who(admission), about_subject=subject, address=address)
 

@@ -94,7 +94,7 @@ class Door(Protocol):
 
 
 class Members(Protocol):
-    """Knows who has left the organisation, and who is in which of its groups."""
+    """Knows which users have left the organisation, and the groups of each user."""
 
     async def admit(self, admission: Admission) -> Admission:
         """With the caller's groups. Raises GroundworkError where the caller has left, or that is not known."""

@@ -4,14 +4,13 @@ import { useTranslation } from "react-i18next";
 import { Problem, api, bodyOf, dataOf } from "../../api/client";
 import type { Schemas } from "../../api/types";
 import { useFormat } from "../../i18n/format";
-import { MEMORY_MODES, useMemoryMode, type MemoryMode } from "../../parts/memoryModes";
+import { MemoryModeSelect, useMemoryMode, type MemoryMode } from "../../parts/memoryModes";
 import { ActionMenu, Button, Confirm, Dialog, Empty, Failure, Field, Icon } from "../../parts";
 
 type ApiKey = Schemas["ApiKey"];
 type Scope = Schemas["NewApiKey"]["scopes"][number];
 const SCOPES: Scope[] = ["query", "ingest", "admin", "operator"];
 type Guard = NonNullable<ApiKey["guard"]> | "";
-type Mode = MemoryMode | "";
 const KEPT_S = 86_400;
 
 /** The keys that the caller may see: made, rotated, revoked. The text of a key is shown once. */
@@ -163,8 +162,7 @@ function NewKey({ onClose, onMade }: { onClose: () => void; onMade: (text: strin
   const [scopes, setScopes] = useState<Scope[]>(["query"]);
   const [until, setUntil] = useState("");
   const [guard, setGuard] = useState<Guard>("");
-  const mode = useMemoryMode();
-  const [memory, setMemory] = useState<Mode>("");
+  const [memory, setMemory] = useState<MemoryMode | "">("");
   const make = useMutation({
     mutationFn: () =>
       dataOf(
@@ -224,16 +222,7 @@ function NewKey({ onClose, onMade }: { onClose: () => void; onMade: (text: strin
           )}
         </Field>
         <Field label={t("memoryMode.title")} hint={t("memoryMode.keyHint")}>
-          {(id) => (
-            <select id={id} value={memory} onChange={(event) => setMemory(event.target.value as Mode)} data-testid="key-memory">
-              <option value="">{t("memoryMode.unset")}</option>
-              {MEMORY_MODES.map((each) => (
-                <option key={each} value={each}>
-                  {mode(each)}
-                </option>
-              ))}
-            </select>
-          )}
+          {(id) => <MemoryModeSelect id={id} value={memory} onChange={setMemory} testId="key-memory" />}
         </Field>
         <Field label={t("apiKeys.until")}>
           {(id) => <input id={id} type="date" value={until} onChange={(event) => setUntil(event.target.value)} />}

@@ -1,5 +1,6 @@
-"""The users and groups that identity providers have sent by SCIM, as this gateway knows them: all records, followed by a watch, so
-that letting somebody in asks nobody. Who was deactivated or deleted is let in by nothing any more, and their streams end."""
+"""The users and groups that identity providers have sent by SCIM, as this gateway knows them. A watch keeps all records in
+memory, so a request needs no call to the message store. A user who was deactivated or deleted is refused with every key, token and
+login, and their streams end."""
 
 import asyncio
 import time
@@ -87,8 +88,8 @@ class Directory(FollowedBucket[Record]):
     async def ended(
         self, caller: Principal, let_in: frozenset[str], *, is_key: bool, given_at: float
     ) -> Unauthenticated:
-        """Returns why somebody who was let in is not any more, as soon as that is so: they were deactivated, or have left one of
-        the groups that they were let in with. While that cannot be known, who is in stays."""
+        """Waits until the caller loses access, and returns the reason: they were deactivated, or left a group that the request
+        began with. While the directory is stale, open requests go on."""
 
         def is_over() -> bool:
             standing = self.people(caller.tenant_id).standing(caller.subject)
