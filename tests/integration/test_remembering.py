@@ -66,13 +66,14 @@ def test_run_that_looked_a_fact_up_loses_it_when_it_is_forgotten(
     model_system: Groundwork, model_api: Api, scripted: Model, what: str
 ) -> None:
     secret, home = _secret(), _secret()
+    # What is sought stands in the first hit: of others the prompt may have no room, after tests that make the context small.
+    sought = home if what == "thread" else secret
 
     def reply(request: Json) -> Reply:
         asked = question_in(request)
         if asked == LOOKED_UP:
-            # Of three hits each has room in the prompt, whatever else is remembered.
-            search = ("memory_search", {"query": home, "top_k": 3})
-            return Reply([f"In {secret}."]) if rounds_in(request) else calling(search)
+            search = ("memory_search", {"query": sought, "top_k": 3})
+            return Reply([f"In {sought}."]) if rounds_in(request) else calling(search)
         said = f"I live in {home}"
         fact = {"said": said, "text": said, "kind": "profile", "change": "add", "fact": 0, "until": ""}
         return Reply([json.dumps({"facts": [fact] if said in asked else []}) if "Known facts" in asked else "I see."])
@@ -83,29 +84,28 @@ def test_run_that_looked_a_fact_up_loses_it_when_it_is_forgotten(
     wait_until(lambda: _facts(model_api, home), "the fact is learnt")
     (fact,) = _facts(model_api, home)
     # The conversation stays when a fact is forgotten: what its owner makes of the fact stands nowhere else.
-    ok(model_api.http.patch(f"/v1/memory/facts/{fact['id']}", json={"text": f"I live in {home}, which is {secret}."}))
+    ok(model_api.http.patch(f"/v1/memory/facts/{fact['id']}", json={"text": f"I live in {secret}, by {home}."}))
     events = list(model_api.converse(LOOKED_UP, memory="agentic"))
-    assert secret in str([observations_in(each) for each in scripted.scripted.requests]), "the model has read it"
-    assert secret in only(events, "answer").data["text"]
-    assert stored(model_system, secret)
+    assert sought in str([observations_in(each) for each in scripted.scripted.requests]), "the model has read it"
+    assert sought in only(events, "answer").data["text"]
+    assert stored(model_system, sought)
 
     match what:
         case "fact":
             assert model_api.http.delete(f"/v1/memory/facts/{fact['id']}").status_code == 204
         case "words":
-            assert model_api.post("/v1/memory/forget", {"text": secret.upper()})["forgotten"] == 1
+            assert model_api.post("/v1/memory/forget", {"text": sought.upper()})["forgotten"] == 1
         case "everything":
             assert model_api.post("/v1/memory/forget", {"everything": True})["forgotten"] >= 1
         case "thread":
             assert model_api.http.delete(f"/v1/threads/{thread_id}", params={"forget": True}).status_code == 204
-            secret = home
     wait_until(lambda: is_forgotten(model_api, run_of(events)), "the run is forgotten")
-    wait_until(lambda: stored(model_system, secret) == [], "nothing of its text is left in the message store")
+    wait_until(lambda: stored(model_system, sought) == [], "nothing of its text is left in the message store")
     assert model_api.get(f"/v1/runs/{run_of(events)}")["question"] == LOOKED_UP
-    assert _facts(model_api, secret) == []
+    assert _facts(model_api, sought) == []
     found = {"query": "where I live, in what place"}
-    wait_until(lambda: secret not in str(model_api.post("/v1/memory/search", found)), "it is not found")
-    assert secret not in str(model_api.get("/v1/memory/summary"))
-    assert secret not in str(model_api.get("/v1/memory/export"))
+    wait_until(lambda: sought not in str(model_api.post("/v1/memory/search", found)), "it is not found")
+    assert sought not in str(model_api.get("/v1/memory/summary"))
+    assert sought not in str(model_api.get("/v1/memory/export"))
     for name in ROOMS:
-        assert secret not in model_system.log(name)
+        assert sought not in model_system.log(name)
