@@ -16,17 +16,24 @@ from services.gateway.access.own_default import resolve_collection_ids
 from services.gateway.access.scopes import NEEDS_QUERY
 from services.gateway.backends import Backends, Services
 from services.gateway.encoding import encode
-from services.gateway.errors import InputItemNotFound
+from services.gateway.errors import InputItemNotFound, StreamInterrupted
 from services.gateway.models import Json, RunEvent
 from services.gateway.openai.annotations import Places, cited_documents
 from services.gateway.openai.answers import chat_chunks, chat_completion
 from services.gateway.openai.asking import asked_collections, run_request
-from services.gateway.openai.errors import OpenAiRoute
+from services.gateway.openai.content import Piece
+from services.gateway.openai.errors import OpenAiRoute, error_body
 from services.gateway.openai.input_items import input_items
 from services.gateway.openai.messages import OpenAiBody
 from services.gateway.openai.replies import ignored_header, reply
 from services.gateway.openai.requests import ChatCompletionRequest
-from services.gateway.openai.response_answers import AskedResponse, response, response_events, run_id_of
+from services.gateway.openai.response_answers import (
+    AskedResponse,
+    response,
+    response_events,
+    response_id,
+    run_id_of,
+)
 from services.gateway.openai.response_requests import AfterItem, ResponseId, ResponsesRequest
 from services.gateway.openai.stores.calls import file_ids
 from services.gateway.openai.stores.requests import Limit, Order
@@ -35,12 +42,15 @@ from services.gateway.openai.unstored import Following, delete_run, unstored
 from services.gateway.schemas.fields import IdempotencyKey
 from services.gateway.schemas.problem import problems
 from services.gateway.serving.requests import base_url
-from services.gateway.streams.answers import answered, fold_events
+from services.gateway.streams.abandoned import HungUp, cancel_abandoned, fold_unless_gone
+from services.gateway.streams.answers import answered
 from services.gateway.streams.shares import STREAM_PLACE_IF_ASKED
-from services.gateway.streams.sse import Encoded, EventStream
+from services.gateway.streams.sse import Encoded, EventStream, Unresumable
 from services.gateway.streams.streaming import first_event, started
 
 router = APIRouter(prefix="/v1", tags=["openai"], route_class=OpenAiRoute, dependencies=[NEEDS_QUERY])
+_LAST_WORDS_S = 2.0
+"""Of the grace of a gateway that closes: time for the event that says so."""
 _PROBLEMS = problems(404, 409, 413, 415, 429, 504)
 ResponsePath = Annotated[ResponseId, Path(description="The response: `resp_` and the id of its run.")]
 
@@ -57,14 +67,15 @@ async def create_chat_completion(
     with the `finish_reason`. Errors have OpenAI's shape. Members that change nothing are named in X-Groundwork-Ignored."""
     events = await _events(request, services, idempotency_key or "")
     by_schema, address = bool(request.answer_schema), _base_url(http, services)
+    hung_up = partial(_hung_up, services, idempotency_key)
     if not request.stream:
-        run = await fold_events(events)
+        run = await fold_unless_gone(events, http.receive, hung_up)
         body = chat_completion(run, request.model, address, by_schema=by_schema)
         return JSONResponse(body, headers=_headers(run.run_id, request))
     first = await first_event(events)
     usage = request.stream_options is not None and request.stream_options.include_usage
     chunks = chat_chunks(first, events, request.model, address, include_usage=usage, by_schema=by_schema)
-    return _stream(chunks, first.run_id, request, services)
+    return _stream(chunks, first.run_id, request, services, hung_up)
 
 
 @router.post(
@@ -92,15 +103,16 @@ async def create_response(
         return JSONResponse(response(RunFold(run_id, status=RUNNING), asked), headers=_headers(run_id, request))
     passing = None if asked.is_stored else unstored(events, services)
     events = passing or events
+    hung_up = partial(_hung_up, services, idempotency_key) if asked.is_stored else _leave
     if not request.stream:
-        run = await fold_events(events)
+        run = await fold_unless_gone(events, http.receive, hung_up)
         if run.status != "waiting":
             answered(run)
         body = response(run, asked, await _places(http, services, cited_documents(run)))
         return JSONResponse(body, headers=_headers(run.run_id, request))
     first = await first_event(events)
     pieces = response_events(first, events, asked, partial(_places, http, services))
-    return _stream(Following(pieces, passing) if passing else pieces, first.run_id, request, services)
+    return _stream(Following(pieces, passing) if passing else pieces, first.run_id, request, services, hung_up)
 
 
 @router.get(
@@ -189,13 +201,33 @@ async def _events(
     return started(services, run)
 
 
-def _stream(pieces: AsyncIterator[Encoded], run_id: str, request: OpenAiBody, services: Backends) -> EventStream:
+async def _hung_up(services: Backends, idempotency_key: str | None, run_id: str) -> None:
+    """Cancels the run of a client that has gone. With an idempotency key the client may come back, and others may follow the
+    run."""
+    if not idempotency_key:
+        await cancel_abandoned(services, run_id)
+
+
+async def _leave(run_id: str) -> None:
+    """For a run that is deleted behind its events."""
+
+
+def _stream(
+    pieces: AsyncIterator[Encoded], run_id: str, request: OpenAiBody, services: Backends, hung_up: HungUp
+) -> EventStream:
     return EventStream(
         pieces,
         ping_interval_s=services.settings.ping_interval_s,
         closing=services.closing,
         headers=_headers(run_id, request),
-        is_resumable=False,
+        unresumable=Unresumable(
+            tell=lambda error: Piece(error_body(error)),
+            restarts=StreamInterrupted(
+                f"the gateway restarts, and run {run_id} goes on: see GET /v1/responses/{response_id(run_id)}, or ask again"
+            ),
+            hung_up=partial(hung_up, run_id),
+            closes_after_s=max(0.0, services.settings.drain_grace_s - _LAST_WORDS_S),
+        ),
     )
 
 

@@ -9,9 +9,9 @@ from services.gateway.models import Json, RunEvent
 from services.gateway.problems import error_of
 
 
-async def fold_events(events: AsyncIterator[RunEvent]) -> RunFold:
-    """The run at its end, or as soon as it waits. Raises what the stream raises."""
-    fold = RunFold()
+async def fold_events(events: AsyncIterator[RunEvent], fold: RunFold | None = None) -> RunFold:
+    """The run at its end, or as soon as it waits. `fold` holds it meanwhile. Raises what the stream raises."""
+    fold = fold or RunFold()
     async with aclosing(events):  # type: ignore[type-var] # `follow` is an async generator
         async for event in events:
             fold.add(event.kind, event.data)

@@ -3,7 +3,7 @@ the client hangs up or the gateway drains, and always closes the stream behind i
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -56,6 +56,20 @@ def of_run(event: RunEvent) -> ServerSentEvent:
     return ServerSentEvent(event.kind, event.data, str(event.seq))
 
 
+@dataclass(frozen=True)
+class Unresumable:
+    """What a stream needs whose client cannot go on with it after a break, as those of OpenAI's API."""
+
+    tell: Callable[[GroundworkError], Encoded]
+    """Makes the last event of a stream that is broken off."""
+    restarts: GroundworkError
+    """Why the stream is broken off when the gateway closes."""
+    hung_up: Callable[[], Awaitable[None]]
+    """Called when the client has gone before the last event."""
+    closes_after_s: float
+    """Seconds that the stream may go on while the gateway closes."""
+
+
 class EventStream(Response):
     """Sends events as they come. `events` must raise nothing but bugs; `closing` ends the stream so that clients reconnect
     elsewhere; hanging up closes `events`. When the caller's key is revoked or expires, the last event is an `error` saying so."""
@@ -69,9 +83,9 @@ class EventStream(Response):
         ping_interval_s: float,
         closing: asyncio.Event,
         headers: Mapping[str, str] | None = None,
-        is_resumable: bool = True,
+        unresumable: Unresumable | None = None,
     ) -> None:
-        """Where a stream cannot be resumed the client is not told when to try: clients of other APIs take that for an event."""
+        """With `unresumable` the client is not told when to reconnect: clients of other APIs take that for an event."""
         # A stream must never be stored or held back by a proxy.
         no_store = {"Cache-Control": "no-cache, no-store", "X-Accel-Buffering": "no"}
         super().__init__(None, headers={**no_store, **(headers or {})})
@@ -79,7 +93,7 @@ class EventStream(Response):
         self._events = events
         self._ping_interval_s = ping_interval_s
         self._closing = closing
-        self._is_resumable = is_resumable
+        self._unresumable = unresumable
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
@@ -88,19 +102,39 @@ class EventStream(Response):
             async with asyncio.TaskGroup() as group:
                 pump = group.create_task(self._pump(queue))
                 writer = group.create_task(self._write(queue, send))
-                gone = group.create_task(_gone(receive))
-                closing = group.create_task(self._closing.wait())
+                gone = group.create_task(until_gone(receive))
+                closing = group.create_task(self._closed())
                 shut_out = group.create_task(refused(scope))
                 await asyncio.wait({writer, gone, closing, shut_out}, return_when=asyncio.FIRST_COMPLETED)
+                is_broken = not pump.done()
                 for task in (pump, writer, gone, closing, shut_out):
                     task.cancel()
-            if shut_out.done() and not shut_out.cancelled():
-                await _tell_refusal(shut_out.result(), send)
+            if not shut_out.cancelled():
+                await self._tell(shut_out.result(), send)
+            elif not closing.cancelled() and self._unresumable and is_broken:
+                await self._tell(self._unresumable.restarts, send)
             if gone.cancelled():
                 await send({"type": "http.response.body", "body": b"", "more_body": False})
+            elif self._unresumable and is_broken:
+                await self._unresumable.hung_up()
+
+    async def _closed(self) -> None:
+        await self._closing.wait()
+        if self._unresumable:
+            await asyncio.sleep(self._unresumable.closes_after_s)
+
+    async def _tell(self, error: GroundworkError, send: Send) -> None:
+        """The headers are out: only an event can tell. It has no id, so that another key may go on from the last event."""
+        if self._unresumable:
+            event = self._unresumable.tell(error)
+        else:
+            body = problem(error)
+            event = ServerSentEvent("error", {**body, "message": body["detail"]})
+        with suppress(OSError):
+            await send({"type": "http.response.body", "body": event.encoded(), "more_body": True})
 
     async def _pump(self, queue: asyncio.Queue[bytes | None]) -> None:
-        if self._is_resumable:
+        if not self._unresumable:
             await queue.put(_RETRY)
         try:
             async with aclosing(self._events) as events:  # type: ignore[type-var] # streams are async generators
@@ -141,14 +175,7 @@ async def refused(scope: Scope) -> GroundworkError:
     return await admission.ended()
 
 
-async def _tell_refusal(error: GroundworkError, send: Send) -> None:
-    """The headers are out: only an event can tell. It has no id, so that another key may go on from the last event."""
-    body = problem(error)
-    event = ServerSentEvent("error", {**body, "message": body["detail"]})
-    with suppress(OSError):
-        await send({"type": "http.response.body", "body": event.encoded(), "more_body": True})
-
-
-async def _gone(receive: Receive) -> None:
+async def until_gone(receive: Receive) -> None:
+    """Returns once the client has hung up. Its body must have been read."""
     while (await receive())["type"] != "http.disconnect":
         pass

@@ -1,5 +1,5 @@
 """A run's events on their way to a client: started, followed across broken streams, sent to the last.
-Hanging up stops no run."""
+Hanging up stops no run: a reload goes on with it."""
 
 from collections.abc import AsyncIterator
 from contextlib import aclosing

@@ -6,7 +6,6 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Protocol
 
-import structlog
 from groundwork.orchestrator.v1 import orchestrator_pb2 as pb
 from starlette.websockets import WebSocketDisconnect
 
@@ -15,12 +14,11 @@ from services.gateway.backends import Backends
 from services.gateway.errors import StreamInterrupted
 from services.gateway.models import Json, RunEvent
 from services.gateway.problems import logged, problem
+from services.gateway.streams.abandoned import cancel_run
 from services.gateway.streams.events import interrupted
 from services.gateway.streams.following import follow
 from services.gateway.streams.streaming import first_event, policy, started
 from services.gateway.voice.pieces import Pieces, Speakable
-
-_log = structlog.get_logger()
 
 
 class TurnListener(Protocol):
@@ -123,7 +121,7 @@ class Turns:
         """Id of the run that goes on, empty where none has one. The turn is to be broken off next."""
         run_id = self._run_id if self.is_busy else ""
         if run_id:
-            self._in_background(self._cancel(run_id))
+            self._in_background(cancel_run(self._services, run_id))
         return run_id
 
     async def _break_off(self) -> bool:
@@ -187,15 +185,7 @@ class Turns:
             first = await beginning
         except GroundworkError:
             return
-        await self._cancel(first.run_id)
-
-    async def _cancel(self, run_id: str) -> None:
-        try:
-            await self._services.orchestrator.CancelRun(
-                pb.CancelRunRequest(run_id=run_id), timeout=self._services.settings.rpc_timeout_s
-            )
-        except GroundworkError as error:
-            _log.warning("run_not_cancelled", run_id=run_id, reason=error.reason)
+        await cancel_run(self._services, first.run_id)
 
 
 async def _with(first: RunEvent, events: AsyncIterator[RunEvent]) -> AsyncIterator[RunEvent]:
