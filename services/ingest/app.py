@@ -57,12 +57,14 @@ from services.ingest.reading.unkept.handlers import ReadingServicer
 from services.ingest.scanning import Gatekeeper
 from services.ingest.settings import IngestSettings
 from services.ingest.sources.desk import SourceDesk
+from services.ingest.sources.files import SourceFiles
 from services.ingest.sources.known import KnownFiles
 from services.ingest.sources.opening import SourceOpener
 from services.ingest.sources.ports import Surroundings
 from services.ingest.sources.schedule import SourceSchedule
 from services.ingest.sources.source_access import SourceAccess
 from services.ingest.sources.syncing import SourceSyncs
+from services.ingest.sources.taking import FileTaking
 from services.ingest.spool import Spool
 from services.ingest.upkeep.agreement import Agreement
 from services.ingest.upkeep.backlog import Backlog
@@ -147,14 +149,16 @@ async def run_api(settings: IngestSettings) -> None:
         surroundings = Surroundings(folders, settings.source_max_files, guard)
         opener = SourceOpener(source_kinds(), Sealer(settings.signing_key()), surroundings)
         known = KnownFiles(shared.documents)
+        source_access = SourceAccess(shared.documents, shared.lists, _now)
+        taking = FileTaking(uploads, source_access, _now)
         syncs = SourceSyncs(
             sources=sources,
             opener=opener,
             known=known,
             documents=shared.documents,
-            uploads=uploads,
+            taking=taking,
             deletion=shared.deletion,
-            access=SourceAccess(shared.documents, shared.lists, _now),
+            access=source_access,
             now=_now,
         )
         schedule = SourceSchedule(sources, shared.collections, syncs, opener, _now)
@@ -178,6 +182,17 @@ async def run_api(settings: IngestSettings) -> None:
                 keys=keys,
                 sources=SourceDesk(
                     sources, shared.documents, known, shared.catalog, shared.access, opener, keys, _now, _new_id
+                ),
+                source_files=SourceFiles(
+                    sources=sources,
+                    opener=opener,
+                    known=known,
+                    documents=shared.documents,
+                    catalog=shared.catalog,
+                    access=shared.access,
+                    source_access=source_access,
+                    taking=taking,
+                    deletion=shared.deletion,
                 ),
                 access_desk=AccessDesk(shared.documents, shared.access, shared.catalog, shared.lists, _now),
             ),

@@ -178,6 +178,18 @@ class SourceNotFound(NotFound):
     reason = "SOURCE_NOT_FOUND"
 
 
+class SourceFileNotFound(NotFound):
+    """A source has no such file, or none that this caller may read."""
+
+    reason = "SOURCE_FILE_NOT_FOUND"
+
+
+class SourceFileNotTaken(FailedPrecondition):
+    """A file of a source cannot be taken now. Its reason is that of the failing file."""
+
+    reason = "FILE_UNREADABLE"
+
+
 class BadSource(InvalidArgument):
     """A source cannot be made or changed like this."""
 

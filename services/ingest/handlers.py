@@ -39,6 +39,7 @@ from services.ingest.errors import BadUpload, UploadCorrupt, UploadIncomplete
 from services.ingest.metrics import Metrics
 from services.ingest.ports import Keys
 from services.ingest.sources.desk import SourceDesk
+from services.ingest.sources.files import SourceFiles
 from services.ingest.sources.handlers import SourceMethods
 from services.ingest.work.attempts import Attempts
 from services.ingest.work.dead_letters import DeadLetters
@@ -63,10 +64,12 @@ class IngestServicer(AccessMethods, CollectionMethods, SourceMethods, ingest_pb2
         access: Access,
         keys: Keys,
         sources: SourceDesk,
+        source_files: SourceFiles,
         access_desk: AccessDesk,
     ) -> None:
         self._access_desk = access_desk
         self._sources = sources
+        self._source_files = source_files
         self._access = access
         self._uploads = uploads
         self._copying = copying

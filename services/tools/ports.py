@@ -151,6 +151,11 @@ class Documents(Protocol):
         with the same `call_key` (visible ASCII) and text, the same document is answered. Raises CollectionMissing."""
         ...
 
+    async def index_source_file(self, path: str, collection_ids: Sequence[str]) -> Document:
+        """Takes the file of a source at `path`, which begins with the source's name, as it is now, and answers before it is
+        searchable. Empty `collection_ids`: of every source that the caller knows. Harmless when repeated."""
+        ...
+
     async def settled(self, document_id: str, *, timeout_s: float) -> Document | None:
         """The document once it is READY or FAILED, or as it is after `timeout_s`; None when it has been deleted."""
         ...

@@ -41,6 +41,11 @@ class Access:
         role = await self._listed_role(caller, collection_id)
         return role is not None and self._is_open(caller, role, self._lists.known(caller.tenant_id, document_id))
 
+    async def would_see(self, caller: Principal, collection_id: str, listed: DocumentAccess | None) -> bool:
+        """As `sees`, for a document that would have this access list."""
+        role = await self._listed_role(caller, collection_id)
+        return role is not None and self._is_open(caller, role, listed)
+
     async def edits(self, caller: Principal, collection_id: str, document_id: str) -> bool:
         """As `sees`, whether the caller may change the document."""
         role = await self._listed_role(caller, collection_id)

@@ -8,7 +8,9 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from groundwork.ingest.v1 import ingest_pb2
 
 from kit.access.principal import current_principal
+from services.ingest.adapters.jetstream.encoding import document_message
 from services.ingest.sources.desk import NewSource, SourceChange, SourceDesk
+from services.ingest.sources.files import SourceFiles
 from services.ingest.sources.models import SourceReport, SourceState, SyncState, state_of
 
 _STATE = {
@@ -26,6 +28,7 @@ class SourceMethods:
     """Those of IngestService."""
 
     _sources: SourceDesk
+    _source_files: SourceFiles
 
     async def CreateSource(
         self, request: ingest_pb2.CreateSourceRequest, context: Any
@@ -64,6 +67,12 @@ class SourceMethods:
     async def RunSource(self, request: ingest_pb2.RunSourceRequest, context: Any) -> ingest_pb2.RunSourceResponse:
         asked = await self._sources.run(current_principal(), request.source_id, accept_empty=request.accept_empty)
         return ingest_pb2.RunSourceResponse(source=source_message(asked))
+
+    async def IndexSourceFile(
+        self, request: ingest_pb2.IndexSourceFileRequest, context: Any
+    ) -> ingest_pb2.IndexSourceFileResponse:
+        document = await self._source_files.index(current_principal(), request.path, request.collection_ids)
+        return ingest_pb2.IndexSourceFileResponse(document=document_message(document))
 
     async def DeleteSource(
         self, request: ingest_pb2.DeleteSourceRequest, context: Any

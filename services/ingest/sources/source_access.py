@@ -34,7 +34,7 @@ class SourceAccess:
         self, source: SourceRecord, file: SourceFile, known: KnownFile | None
     ) -> tuple[DocumentAccess | None, bool]:
         """The list with which a file is taken, None where it has or keeps none, and whether that is all the source says."""
-        wanted = _wanted(source, file)
+        wanted = wanted_access(source, file)
         if known is None or file.readers is None:
             return wanted, True
         before = await self._lists.get(source.tenant_id, known.document_id)
@@ -52,7 +52,7 @@ class SourceAccess:
         for file in files:
             if file.readers is None or (there := known.get(file.key)) is None:
                 continue
-            wanted, place = _wanted(source, file), (source.tenant_id, there.document_id)
+            wanted, place = wanted_access(source, file), (source.tenant_id, there.document_id)
             if wanted is None or wanted == self._lists.known(*place):
                 continue
             before = await self._lists.get(*place)
@@ -66,7 +66,7 @@ class SourceAccess:
         for file in files:
             if file.readers is None or (there := known.get(file.key)) is None:
                 continue
-            wanted, place = _wanted(source, file), (source.tenant_id, there.document_id)
+            wanted, place = wanted_access(source, file), (source.tenant_id, there.document_id)
             if wanted == self._lists.known(*place) or wanted == (before := await self._lists.get(*place)):
                 continue
             lets_in_more = before is not None and (wanted is None or wanted.lets_in_more(before))
@@ -93,8 +93,9 @@ def _shared(one: DocumentAccess, other: DocumentAccess) -> DocumentAccess:
     return DocumentAccess(one.collection_id, one.subjects & other.subjects, one.groups & other.groups)
 
 
-def _wanted(source: SourceRecord, file: SourceFile) -> DocumentAccess | None:
-    """None: everybody who may read the collection. Readers whom nobody can be here are left out, and of too many none gets in."""
+def wanted_access(source: SourceRecord, file: SourceFile) -> DocumentAccess | None:
+    """The access list that the source's readers of a file make. None: everybody who may read the collection. Readers whom
+    nobody can be here are left out, and of too many none gets in."""
     if file.readers is None or file.readers.is_public:
         return None
     subjects = filter(_SUBJECT.fullmatch, file.readers.subjects)

@@ -15,11 +15,10 @@ import structlog
 
 from kit.errors import Aborted, Cancelled, DeadlineExceeded, GroundworkError, Internal, ResourceExhausted, Unavailable
 from services.ingest.documents.deletion import Deletion
-from services.ingest.documents.models import Failure, Lane, Origin, Status
-from services.ingest.documents.uploads.upload import Upload, Uploads
+from services.ingest.documents.models import Failure, Status
 from services.ingest.errors import FileNotTaken, SourceAway, SourceBusy, SourceEmpty
 from services.ingest.ports import DocumentStore
-from services.ingest.sources.comparing import Renaming, gone_keys, is_wanted, name_of_document
+from services.ingest.sources.comparing import gone_keys, is_wanted
 from services.ingest.sources.failures import in_time, why_failed
 from services.ingest.sources.known import KnownFile, KnownFiles
 from services.ingest.sources.models import (
@@ -33,6 +32,7 @@ from services.ingest.sources.models import (
 from services.ingest.sources.opening import SourceOpener
 from services.ingest.sources.ports import SourceReader, SourceStore
 from services.ingest.sources.source_access import SourceAccess
+from services.ingest.sources.taking import FileTaking
 
 _log = structlog.get_logger()
 _AT_ONCE = 8
@@ -75,7 +75,7 @@ class SourceSyncs:
         opener: SourceOpener,
         known: KnownFiles,
         documents: DocumentStore,
-        uploads: Uploads,
+        taking: FileTaking,
         deletion: Deletion,
         access: SourceAccess,
         now: Callable[[], datetime],
@@ -84,7 +84,7 @@ class SourceSyncs:
         self._opener = opener
         self._known = known
         self._documents = documents
-        self._uploads = uploads
+        self._taking = taking
         self._deletion = deletion
         self._access = access
         self._now = now
@@ -211,10 +211,8 @@ class SourceSyncs:
         left_behind: dict[str, list[str]],
         progress: _Progress,
     ) -> None:
-        upload = await self._upload_of(source, file, known, progress)
-        renaming = Renaming(known, upload.name, left_behind)
         try:
-            document = await self._uploads.take(source.tenant_id, upload, reader.fetch(file), renaming.find)
+            taken = await self._taking.take(source, reader, file, known, left_behind)
         except FileNotTaken as error:
             progress.fail(FailingFile(file.key, error.reason, error.message))
         except (SourceAway, SourceBusy):
@@ -226,35 +224,14 @@ class SourceSyncs:
                 raise
         else:
             progress.failures_in_a_row = 0
+            progress.lists_again = progress.lists_again or not taken.is_whole
             if known is None:
-                was_moved = document.document_id == renaming.document_id
+                was_moved = taken.was_moved
                 # A move is the removal of the old name as well.
                 progress.count(done=1, moved=was_moved, added=not was_moved, total=-was_moved)
             else:
-                changed = known.sha256 != document.content.sha256
-                progress.count(done=1, changed=changed, moved=known.name != document.name)
-
-    async def _upload_of(
-        self, source: SourceRecord, file: SourceFile, known: KnownFile | None, progress: _Progress
-    ) -> Upload:
-        access, is_whole = await self._access.of_upload(source, file, known)
-        name = name_of_document(source, file)
-        if known is not None and known.name != name and known.version != file.version:
-            name, is_whole = known.name, False  # first its content, then its name
-        progress.lists_again = progress.lists_again or not is_whole
-        # As it is now, before the first byte is read.
-        version = file.version if self._now().timestamp() >= file.settled_at else ""
-        return Upload(
-            source.collection_id,
-            name,
-            0,
-            "",
-            file.metadata,
-            encoding=file.encoding,
-            lane=Lane.BULK,
-            origin=Origin(source.source_id, file.key, version),
-            access=access,
-        )
+                changed = known.sha256 != taken.document.content.sha256
+                progress.count(done=1, changed=changed, moved=known.name != taken.document.name)
 
     async def _remove(self, source: SourceRecord, files: Sequence[KnownFile], progress: _Progress) -> None:
         for start in range(0, len(files), _REMOVED_TOGETHER):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +12,7 @@ from groundwork.ingest.v1 import ingest_pb2
 
 from kit.jetstream import KeyValue, connect
 from tests.service.ingest.conftest import TIMEOUT_S, System
+from tests.service.ingest.source_user import source_user
 from tests.service.tools.calling import OTHER_TENANT, Tools, running_tools
 
 
@@ -66,6 +69,27 @@ async def test_nobody_reaches_the_documents_of_another_tenant(system: System, to
     listed = await tools.call("rag_list", principal=OTHER_TENANT)
     assert listed["documents"] == []  # their own was deleted by its name, and nothing else
     assert [each["document_id"] for each in (await tools.call("rag_list"))["documents"]] == [kept["document_id"]]
+
+
+async def test_a_file_of_a_source_is_indexed_by_its_path(system: System, tools: Tools, tmp_path: Path) -> None:
+    folder = tmp_path / "watched"
+    folder.mkdir()
+    (tmp_path / "watched-folders.json").write_text(json.dumps({"local/contracts": str(folder)}))
+    (folder / "plan.md").write_text("The tower is to be painted green.")
+    async with source_user(system) as user:
+        await user.make(kind="folder", settings={"folder": "contracts"})
+        await user.until(lambda it: it.file_count == 1 and not it.pending_count)
+        kept = await tools.call("rag_index", "run1/call1", source_path="contracts/plan.md")
+        assert (kept["name"], kept["state"], kept["chunks"]) == ("contracts/plan.md", "ready", 1)
+        (folder / "new.md").write_text("The bridge is of stone.")
+        new = await tools.call("rag_index", "run1/call2", source_path="contracts/new.md")
+        assert (new["name"], new["searchable"]) == ("contracts/new.md", True)
+        assert set(await user.documents()) == {"plan.md", "new.md"}
+        unknown = await tools.call("rag_index", "run1/call3", source_path="contracts/news.md")
+        assert unknown["error"] == "SOURCE_FILE_NOT_FOUND"
+        assert "Like it are: contracts/new.md" in unknown["message"]
+        theirs = await tools.call("rag_index", "run1/call4", principal=OTHER_TENANT, source_path="contracts/plan.md")
+        assert theirs["error"] == "SOURCE_NOT_FOUND"
 
 
 async def test_a_bound_call_is_refused_what_lies_outside(system: System, tools: Tools) -> None:

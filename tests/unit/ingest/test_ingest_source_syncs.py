@@ -3,142 +3,19 @@ source, and nothing else is left."""
 
 import asyncio
 import random
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import replace
-from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from kit.stores.collections import Member
 from kit.stores.document_access import DocumentAccess
-from services.ingest.documents.models import Document, Status
-from services.ingest.errors import FileNotTaken, NotYours
-from services.ingest.sources.desk import SourceChange, SourceDesk
-from services.ingest.sources.known import KnownFiles
-from services.ingest.sources.models import FailingFile, SourceFile, SourceListing, SourceRecord
-from services.ingest.sources.opening import SourceOpener
-from services.ingest.sources.ports import Opening, SourceField, SourceKind, Surroundings
-from services.ingest.sources.source_access import SourceAccess
-from services.ingest.sources.syncing import SourceSyncs
-from tests.unit.ingest.fakes import FakeKeys, FakeSourceStore
+from services.ingest.errors import NotYours
+from services.ingest.sources.desk import SourceChange
+from services.ingest.sources.models import FailingFile
 from tests.unit.ingest.faults import Process, in_process, make_killable
-from tests.unit.ingest.world import ANN, BOB, TENANT, World
-
-BEFORE = {"same.md": "Nobody touches this.", "edited.md": "First.", "old/name.md": "It moves.", "gone.md": "It goes."}
-AFTER = {"same.md": "Nobody touches this.", "edited.md": "Second.", "new/name.md": "It moves.", "fresh.md": "It comes."}
-
-
-class Place:
-    """A source in memory."""
-
-    def __init__(self) -> None:
-        self.files: dict[str, str] = {}
-        self.broken: set[str] = set()
-        self.fetched: list[str] = []
-        self.listing: dict[str, Any] = {}
-        self.cursors: list[str] = []
-
-    async def list_changes(self, cursor: str) -> SourceListing:
-        self.cursors.append(cursor)
-        files = [SourceFile(key, f"v-{text}") for key, text in self.files.items()]
-        return SourceListing(files, **self.listing)
-
-    async def fetch(self, file: SourceFile) -> AsyncIterator[bytes]:
-        self.fetched.append(file.key)
-        if file.key in self.broken:
-            raise FileNotTaken("FILE_UNREADABLE", "it cannot be read; mend it")
-        yield self.files[file.key].encode()
-
-
-class PlainSealer:
-    def seal(self, value: bytes, place: str) -> bytes:
-        return place.encode() + value
-
-    def open(self, sealed: bytes, place: str) -> bytes:
-        return sealed.removeprefix(place.encode())
-
-
-class Step:
-    """A world with a source in it."""
-
-    def __init__(self, folder: Path) -> None:
-        self.world = World(folder)
-        self.place = Place()
-        self.sources = FakeSourceStore()
-        self.record = SourceRecord(
-            TENANT, "ab" * 8, "place", "notes", "default", "ann", self.world.clock(), every_s=900, settings={}
-        )
-
-        @asynccontextmanager
-        async def open_place(_: Opening) -> AsyncIterator[Place]:
-            yield self.place
-
-        kind = SourceKind("place", "In memory.", (SourceField("at", "where"),), open_place, lambda _: "notes")
-        self.opener = SourceOpener({"place": kind}, PlainSealer(), Surroundings(lambda _: {}, max_files=100))
-
-    def syncs(self) -> SourceSyncs:
-        """Of a process of its own, which knows nothing of others."""
-        world = self.world
-        return SourceSyncs(
-            sources=self.sources,
-            opener=self.opener,
-            known=KnownFiles(world.store),
-            documents=world.store,
-            uploads=world.uploads,
-            deletion=world.deletion,
-            access=SourceAccess(world.store, world.lists, world.clock),
-            now=world.clock,
-        )
-
-    def desk(self) -> SourceDesk:
-        world = self.world
-        known = KnownFiles(world.store)
-        return SourceDesk(
-            self.sources, world.store, known, world.catalog, world.access, self.opener, FakeKeys(), world.clock, str
-        )
-
-    async def begin(self, files: dict[str, str]) -> None:
-        await self.sources.create(self.record)
-        self.place.files = dict(files)
-        await self.sync()
-
-    async def sync(self) -> SourceRecord:
-        await self.syncs().sync(await self.stored())
-        await self.work()
-        return await self.stored()
-
-    async def stored(self) -> SourceRecord:
-        found = await self.sources.get(*self.record.place)
-        assert found is not None
-        return found
-
-    async def work(self) -> None:
-        world = self.world
-        world.clock.now += timedelta(minutes=1)
-        await world.sweeper.sweep()
-        for job in list(world.jobs.jobs.values()):
-            if await world.attempts.run(job, 1) is None:
-                world.jobs.jobs.pop(job.revision_id, None)
-
-    def living(self) -> list[Document]:
-        found = (stored.document for stored in self.world.store.records.values())
-        return [document for document in found if document.status is not Status.DELETED]
-
-    def texts(self) -> dict[str, str]:
-        """By key, of what is searchable."""
-        living = self.living()
-        keys = [document.origin.key if document.origin else "" for document in living]
-        assert len(keys) == len(set(keys)), "a file is there twice"
-        assert all(document.name == f"notes/{key}" for key, document in zip(keys, living, strict=True))
-        searchable = (" ".join(self.world.index.searchable(document.document_id)) for document in living)
-        return dict(zip(keys, searchable, strict=True))
-
-
-def ids(step: Step) -> dict[str, str]:
-    return {document.origin.key: document.document_id for document in step.living() if document.origin}
+from tests.unit.ingest.source_steps import AFTER, BEFORE, Step, ids
+from tests.unit.ingest.world import ANN, BOB, TENANT
 
 
 async def test_sync_reads_what_changed_and_nothing_else(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from groundwork.retriever.v1 import retriever_pb2
 from kit.access.principal import Principal
 from services.tools.context import Services, ToolContext
 from services.tools.documents import CollectionMissing, Document, DocumentPage, DocumentState
+from services.tools.errors import ToolError
 from services.tools.models import Passage
 from services.tools.passages.retrieval import Degradation, Found, SearchQuery
 from services.tools.settings import ToolsSettings
@@ -28,6 +29,8 @@ class FakeDocuments:
     texts: dict[str, str] = field(default_factory=dict)
     collections: set[str] = field(default_factory=lambda: {"default"})
     by_key: dict[str, str] = field(default_factory=dict)
+    source_files: dict[str, Sequence[str]] = field(default_factory=dict)
+    """Collections that a source fills with the file, by its path."""
     settles_as: DocumentState = DocumentState.READY
     error: tuple[str, str] = ("", "")
     page_size_max: int = 1000
@@ -50,6 +53,13 @@ class FakeDocuments:
         self.texts[document.document_id] = text
         self.by_key[call_key] = document.document_id
         return document
+
+    async def index_source_file(self, path: str, collection_ids: Sequence[str]) -> Document:
+        found = [each for each in self.source_files.get(path, ()) if not collection_ids or each in collection_ids]
+        if not found:
+            raise ToolError(f"the source has no file {path}", reason="SOURCE_FILE_NOT_FOUND")
+        there = next((each for each in self.documents.values() if each.name == path), None)
+        return there or self.add(path, found[0], state=DocumentState.QUEUED)
 
     async def settled(self, document_id: str, *, timeout_s: float) -> Document | None:
         document = await self.get(document_id)

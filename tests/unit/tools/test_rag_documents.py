@@ -9,7 +9,7 @@ import pytest
 from kit.access.principal import Principal
 from services.tools import toolbox
 from services.tools.documents import CollectionMissing, CollectionNotAllowed, DocumentState
-from services.tools.errors import ToolError
+from services.tools.errors import InvalidArguments, ToolError
 from services.tools.models import Effect, ToolOutput
 from services.tools.sources.discovery import discover
 from services.tools.toolbox.documents import rag_forget as forgetting
@@ -39,7 +39,9 @@ def test_what_changes_documents_is_idempotent_and_needs_a_person() -> None:
 
 async def test_a_text_is_kept_in_the_notes_which_are_made_for_it(documents: FakeDocuments) -> None:
     told = Told()
-    output = await rag_index("The API is at /v2/users.", tool_context(documents=documents, told=told), title="API")
+    output = await rag_index(
+        text="The API is at /v2/users.", context=tool_context(documents=documents, told=told), title="API"
+    )
     content = _content(output)
     assert (content["name"], content["collection_id"], content["searchable"]) == ("API.md", "notes", True)
     assert documents.texts[content["document_id"]] == "The API is at /v2/users."
@@ -48,22 +50,22 @@ async def test_a_text_is_kept_in_the_notes_which_are_made_for_it(documents: Fake
 
 async def test_a_repeated_call_makes_no_second_document(documents: FakeDocuments) -> None:
     context = tool_context(documents=documents)
-    first, again = await rag_index("A note.", context), await rag_index("A note.", context)
+    first, again = await rag_index(text="A note.", context=context), await rag_index(text="A note.", context=context)
     assert _content(first)["document_id"] == _content(again)["document_id"]
-    other = await rag_index("A note.", tool_context(documents=documents, call_id="run1/call2"))
+    other = await rag_index(text="A note.", context=tool_context(documents=documents, call_id="run1/call2"))
     assert _content(other)["document_id"] != _content(first)["document_id"]
 
 
 async def test_a_text_of_the_same_title_takes_the_place_of_the_one_before(documents: FakeDocuments) -> None:
-    first = await rag_index("Old.", tool_context(documents=documents, call_id="1"), title="Plan")
-    second = await rag_index("New.", tool_context(documents=documents, call_id="2"), title="Plan")
+    first = await rag_index(text="Old.", context=tool_context(documents=documents, call_id="1"), title="Plan")
+    second = await rag_index(text="New.", context=tool_context(documents=documents, call_id="2"), title="Plan")
     assert _content(first)["document_id"] == _content(second)["document_id"]
     assert list(documents.texts.values()) == ["New."]
 
 
 async def test_a_text_that_is_not_searchable_in_time_is_said_to_be_stored(documents: FakeDocuments) -> None:
     documents.settles_as = DocumentState.PROCESSING
-    content = _content(await rag_index("A note.", tool_context(documents=documents)))
+    content = _content(await rag_index(text="A note.", context=tool_context(documents=documents)))
     assert (content["state"], content["searchable"], content["chunks"]) == ("processing", False, None)
     assert "stored safely" in content["message"]
 
@@ -75,7 +77,7 @@ async def test_a_text_is_kept_although_nobody_can_say_whether_it_is_searchable(
         raise ToolError("the store of documents does not answer now")
 
     monkeypatch.setattr(documents, "settled", away)
-    content = _content(await rag_index("A note.", tool_context(documents=documents)))
+    content = _content(await rag_index(text="A note.", context=tool_context(documents=documents)))
     assert (content["state"], content["searchable"]) == ("queued", False)
     assert documents.texts == {content["document_id"]: "A note."}
 
@@ -83,32 +85,75 @@ async def test_a_text_is_kept_although_nobody_can_say_whether_it_is_searchable(
 async def test_a_text_that_could_not_be_read_is_an_error_with_its_reason(documents: FakeDocuments) -> None:
     documents.settles_as, documents.error = DocumentState.FAILED, ("NO_TEXT", "the file has no text")
     with pytest.raises(ToolError, match="the file has no text") as failure:
-        await rag_index("A note.", tool_context(documents=documents))
+        await rag_index(text="A note.", context=tool_context(documents=documents))
     assert failure.value.reason == "NO_TEXT"
+
+
+async def test_a_file_of_a_source_is_indexed_by_its_path(documents: FakeDocuments) -> None:
+    documents.source_files = {"contracts/2024/plan.pdf": ["papers"]}
+    told = Told()
+    output = await rag_index(tool_context(documents=documents, told=told), source_path="contracts/2024/plan.pdf")
+    content = _content(output)
+    assert (content["name"], content["collection_id"], content["searchable"]) == (
+        "contracts/2024/plan.pdf",
+        "papers",
+        True,
+    )
+    assert told.messages == [
+        "Taking contracts/2024/plan.pdf from its source",
+        "Waiting until contracts/2024/plan.pdf is searchable",
+    ]
+    again = await rag_index(
+        tool_context(documents=documents, call_id="run1/call2"), source_path="contracts/2024/plan.pdf"
+    )
+    assert _content(again)["document_id"] == content["document_id"]
+    assert not documents.texts
+
+
+async def test_a_file_of_a_source_is_looked_for_in_the_collections_of_the_call(documents: FakeDocuments) -> None:
+    documents.source_files = {"contracts/plan.pdf": ["papers", "law"]}
+    only = tool_context(documents=documents, collection_ids=["reports"])
+    with pytest.raises(ToolError) as unknown:
+        await rag_index(only, source_path="contracts/plan.pdf")
+    assert unknown.value.reason == "SOURCE_FILE_NOT_FOUND"
+    with pytest.raises(CollectionNotAllowed, match="it may use: reports"):
+        await rag_index(only, source_path="contracts/plan.pdf", collection_id="law")
+    named = await rag_index(tool_context(documents=documents), source_path="contracts/plan.pdf", collection_id="law")
+    assert _content(named)["collection_id"] == "law"
+
+
+@pytest.mark.parametrize("more", [{"text": "A note."}, {"title": "Plan"}])
+async def test_a_path_and_a_text_exclude_each_other(documents: FakeDocuments, more: dict[str, str]) -> None:
+    with pytest.raises(InvalidArguments, match="either source_path"):
+        await rag_index(tool_context(documents=documents), source_path="contracts/plan.pdf", **more)
 
 
 async def test_an_empty_text_is_refused(documents: FakeDocuments) -> None:
     with pytest.raises(ToolError, match="nothing to keep"):
-        await rag_index(" \n", tool_context(documents=documents))
+        await rag_index(text=" \n", context=tool_context(documents=documents))
 
 
 async def test_a_collection_that_is_not_there_is_not_made_up(documents: FakeDocuments) -> None:
     with pytest.raises(CollectionMissing):
-        await rag_index("A note.", tool_context(documents=documents), collection_id="reports")
+        await rag_index(text="A note.", context=tool_context(documents=documents), collection_id="reports")
     assert documents.collections == {"default"}
 
 
 async def test_a_bound_call_keeps_to_its_collections(documents: FakeDocuments) -> None:
     documents.collections |= {"reports", "law", "notes"}
     only = tool_context(documents=documents, collection_ids=["reports"])
-    assert _content(await rag_index("A note.", only, collection_id="reports"))["collection_id"] == "reports"
+    assert (
+        _content(await rag_index(text="A note.", context=only, collection_id="reports"))["collection_id"] == "reports"
+    )
     with pytest.raises(CollectionNotAllowed, match="it may use: reports"):
-        await rag_index("A note.", only, collection_id="law")
+        await rag_index(text="A note.", context=only, collection_id="law")
     with pytest.raises(CollectionNotAllowed, match="it may use: reports"):
-        await rag_index("A note.", only)  # in the notes: a person who allows it sees no other collection named
+        await rag_index(
+            text="A note.", context=only
+        )  # in the notes: a person who allows it sees no other collection named
     both = tool_context(documents=documents, collection_ids=["reports", "law"])
     with pytest.raises(CollectionNotAllowed, match="reports, law"):
-        await rag_index("A note.", both)
+        await rag_index(text="A note.", context=both)
     foreign = documents.add("secret.md", "notes")
     for tool, named in ((rag_forget, foreign.document_id), (rag_forget, "secret.md")):
         with pytest.raises(CollectionNotAllowed):
@@ -211,7 +256,7 @@ async def test_everybody_keeps_notes_of_their_own(documents: FakeDocuments) -> N
     }
     kept = {}
     for name, context in contexts.items():
-        output = await rag_index(f"Of {name}.", context, title="Plan", collection_id="notes")
+        output = await rag_index(text=f"Of {name}.", context=context, title="Plan", collection_id="notes")
         kept[name] = _content(output)
     assert kept["ann"]["collection_id"] == contexts["ann"].notes != contexts["bob"].notes
     assert kept["ann"]["document_id"] != kept["bob"]["document_id"]
@@ -225,6 +270,6 @@ async def test_default_is_the_callers_own(documents: FakeDocuments) -> None:
     own = context.resolve_collection_id("default")
     assert own.startswith("default-")
     documents.collections.add(own)
-    assert _content(await rag_index("A note.", context, collection_id="default"))["collection_id"] == own
+    assert _content(await rag_index(text="A note.", context=context, collection_id="default"))["collection_id"] == own
     bound = tool_context(documents=documents, caller=Principal("acme", "ann"), collection_ids=["notes"])
     assert bound.resolve_collection_id("notes") == "notes", "what a conversation is bound to is that very collection"

@@ -2852,6 +2852,58 @@ class RunSourceResponse(_message.Message):
 Global___RunSourceResponse: _TypeAlias = RunSourceResponse  # noqa: Y015
 
 @_typing.final
+class IndexSourceFileRequest(_message.Message):
+    """Names a file of a source by its path."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PATH_FIELD_NUMBER: _builtins.int
+    COLLECTION_IDS_FIELD_NUMBER: _builtins.int
+    path: _builtins.str
+    """The source's name, a slash, and the file's path there, as its document is named: "contracts/2024/plan.pdf"."""
+    @_builtins.property
+    def collection_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Collections whose sources are looked at; empty means all that the caller may change."""
+
+    def __init__(
+        self,
+        *,
+        path: _builtins.str = ...,
+        collection_ids: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["collection_ids", b"collection_ids", "path", b"path"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___IndexSourceFileRequest: _TypeAlias = IndexSourceFileRequest  # noqa: Y015
+
+@_typing.final
+class IndexSourceFileResponse(_message.Message):
+    """The file has been taken."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DOCUMENT_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def document(self) -> Global___Document:
+        """Its document."""
+
+    def __init__(
+        self,
+        *,
+        document: Global___Document | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["document", b"document"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["document", b"document"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___IndexSourceFileResponse: _TypeAlias = IndexSourceFileResponse  # noqa: Y015
+
+@_typing.final
 class DeleteSourceRequest(_message.Message):
     """Names a source to remove."""
 

@@ -179,6 +179,11 @@ class IngestServiceStub:
                 request_serializer=groundwork_dot_ingest_dot_v1_dot_ingest__pb2.RunSourceRequest.SerializeToString,
                 response_deserializer=groundwork_dot_ingest_dot_v1_dot_ingest__pb2.RunSourceResponse.FromString,
                 _registered_method=True)
+        self.IndexSourceFile = channel.unary_unary(
+                '/groundwork.ingest.v1.IngestService/IndexSourceFile',
+                request_serializer=groundwork_dot_ingest_dot_v1_dot_ingest__pb2.IndexSourceFileRequest.SerializeToString,
+                response_deserializer=groundwork_dot_ingest_dot_v1_dot_ingest__pb2.IndexSourceFileResponse.FromString,
+                _registered_method=True)
         self.DeleteSource = channel.unary_unary(
                 '/groundwork.ingest.v1.IngestService/DeleteSource',
                 request_serializer=groundwork_dot_ingest_dot_v1_dot_ingest__pb2.DeleteSourceRequest.SerializeToString,
@@ -394,6 +399,14 @@ class IngestServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def IndexSourceFile(self, request, context):
+        """Takes one file of a source now, as the next sync would, and answers with its document before that is searchable. Harmless when
+        repeated. NOT_FOUND SOURCE_NOT_FOUND or SOURCE_FILE_NOT_FOUND when there is no such source or file for the caller.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def DeleteSource(self, request, context):
         """Removes a source with its documents, which go behind the answer. Harmless when repeated while they go.
         """
@@ -543,6 +556,11 @@ def add_IngestServiceServicer_to_server(servicer, server):
                     servicer.RunSource,
                     request_deserializer=groundwork_dot_ingest_dot_v1_dot_ingest__pb2.RunSourceRequest.FromString,
                     response_serializer=groundwork_dot_ingest_dot_v1_dot_ingest__pb2.RunSourceResponse.SerializeToString,
+            ),
+            'IndexSourceFile': grpc.unary_unary_rpc_method_handler(
+                    servicer.IndexSourceFile,
+                    request_deserializer=groundwork_dot_ingest_dot_v1_dot_ingest__pb2.IndexSourceFileRequest.FromString,
+                    response_serializer=groundwork_dot_ingest_dot_v1_dot_ingest__pb2.IndexSourceFileResponse.SerializeToString,
             ),
             'DeleteSource': grpc.unary_unary_rpc_method_handler(
                     servicer.DeleteSource,
@@ -1311,6 +1329,33 @@ class IngestService:
             '/groundwork.ingest.v1.IngestService/RunSource',
             groundwork_dot_ingest_dot_v1_dot_ingest__pb2.RunSourceRequest.SerializeToString,
             groundwork_dot_ingest_dot_v1_dot_ingest__pb2.RunSourceResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def IndexSourceFile(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/groundwork.ingest.v1.IngestService/IndexSourceFile',
+            groundwork_dot_ingest_dot_v1_dot_ingest__pb2.IndexSourceFileRequest.SerializeToString,
+            groundwork_dot_ingest_dot_v1_dot_ingest__pb2.IndexSourceFileResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -85,6 +85,10 @@ class IngestServiceStub:
     """Changes how often a source is synced, pauses it or lets it go on, or gives it other secrets."""
     RunSource: _aio.UnaryUnaryMultiCallable[_ingest_pb2.RunSourceRequest, _ingest_pb2.RunSourceResponse]
     """Has a sync begin now, which also tries files again that could not be read."""
+    IndexSourceFile: _aio.UnaryUnaryMultiCallable[_ingest_pb2.IndexSourceFileRequest, _ingest_pb2.IndexSourceFileResponse]
+    """Takes one file of a source now, as the next sync would, and answers with its document before that is searchable. Harmless when
+    repeated. NOT_FOUND SOURCE_NOT_FOUND or SOURCE_FILE_NOT_FOUND when there is no such source or file for the caller.
+    """
     DeleteSource: _aio.UnaryUnaryMultiCallable[_ingest_pb2.DeleteSourceRequest, _ingest_pb2.DeleteSourceResponse]
     """Removes a source with its documents, which go behind the answer. Harmless when repeated while they go."""
 
@@ -327,6 +331,16 @@ class IngestServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _aio.ServicerContext[_ingest_pb2.RunSourceRequest, _abc.Awaitable[_ingest_pb2.RunSourceResponse]],
     ) -> _abc.Awaitable[_ingest_pb2.RunSourceResponse]:
         """Has a sync begin now, which also tries files again that could not be read."""
+
+    @_abc_1.abstractmethod
+    def IndexSourceFile(
+        self,
+        request: _ingest_pb2.IndexSourceFileRequest,
+        context: _aio.ServicerContext[_ingest_pb2.IndexSourceFileRequest, _abc.Awaitable[_ingest_pb2.IndexSourceFileResponse]],
+    ) -> _abc.Awaitable[_ingest_pb2.IndexSourceFileResponse]:
+        """Takes one file of a source now, as the next sync would, and answers with its document before that is searchable. Harmless when
+        repeated. NOT_FOUND SOURCE_NOT_FOUND or SOURCE_FILE_NOT_FOUND when there is no such source or file for the caller.
+        """
 
     @_abc_1.abstractmethod
     def DeleteSource(

@@ -24,6 +24,8 @@ _SERVICE = "the store of documents"
 _TIMEOUT_S = 4.0
 _DELETE_TIMEOUT_S = 20.0
 """A deletion ends when the document is out of both indexes."""
+_SOURCE_TIMEOUT_S = 40.0
+"""A source is listed within 20 seconds; then one file is read from it."""
 _PIECE_BYTES = 1024 * 1024
 """The contract's largest piece of an upload."""
 _UPLOAD_TRIES = 3
@@ -86,6 +88,12 @@ class IngestDocuments:
             else:
                 return response.document
         raise AssertionError("the last try returns or raises")
+
+    async def index_source_file(self, path: str, collection_ids: Sequence[str]) -> Document:
+        request = pb.IndexSourceFileRequest(path=path, collection_ids=collection_ids)
+        with put_plainly(_SERVICE):
+            response = await self._stub.IndexSourceFile(request, timeout=_SOURCE_TIMEOUT_S)
+        return _document(response.document)
 
     async def settled(self, document_id: str, *, timeout_s: float) -> Document | None:
         until = self._clock() + timeout_s

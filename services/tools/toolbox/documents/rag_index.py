@@ -1,4 +1,4 @@
-"""Keeps a text as a document, so that later searches find it.
+"""Keeps a text, or takes a file of a source, as a document, so that later searches find it.
 
 Each call needs a person's approval: what is kept is found and cited from then on by everybody who may read the collection, a text
 of the same title is replaced, and a document that was read may have told the model to keep something.
@@ -12,13 +12,14 @@ from typing import Any
 from kit.access.principal import INGEST
 from services.tools.context import ToolContext
 from services.tools.documents import CollectionMissing, Document, DocumentState
-from services.tools.errors import ToolError
+from services.tools.errors import InvalidArguments, ToolError
 from services.tools.models import Effect, Policy, ToolOutput
 from services.tools.passages.scope import permitted
 
 TEXT_CHARACTERS_MAX = 100_000
 """A call is recorded with its arguments in one message of the run's log, which may have 1 MiB. What is larger is uploaded."""
 TITLE_CHARACTERS_MAX = 200
+SOURCE_PATH_CHARACTERS_MAX = 1000
 READY_WAIT_S = 20.0
 """How long a call waits for the text to be searchable; a page takes a second or two."""
 _NAME_FROM_TEXT_CHARACTERS = 60
@@ -30,7 +31,8 @@ SCHEMA = {
         "name": "rag_index",
         "description": (
             "Keeps a text as a document that later searches find, for example a note or a summary. A document of the same title in "
-            "the same collection is replaced. Says when the text is searchable. The user's notes are remembered in later "
+            "the same collection is replaced. With source_path instead of text: indexes a file of a source now, as it is there. "
+            "Says when the document is searchable. The user's notes are remembered in later "
             "conversations: MEMORY.md has what lasts, SESSION-STATE.md what is being worked on, daily/2026-01-31.md what a day "
             "brought, and the folder memories/ one subject a file."
         ),
@@ -39,7 +41,7 @@ SCHEMA = {
             "properties": {
                 "text": {
                     "type": "string",
-                    "description": "The text to keep, plain or Markdown, complete in itself.",
+                    "description": "The text to keep, plain or Markdown, complete in itself. Not with source_path.",
                     "minLength": 1,
                     "maxLength": TEXT_CHARACTERS_MAX,
                 },
@@ -51,19 +53,30 @@ SCHEMA = {
                     ),
                     "maxLength": TITLE_CHARACTERS_MAX,
                 },
+                "source_path": {
+                    "type": "string",
+                    "description": (
+                        "File of a source to index: the source's name, a slash and the file's path there, for example "
+                        "'contracts/2024/plan.pdf'. Not with text or title."
+                    ),
+                    "minLength": 1,
+                    "maxLength": SOURCE_PATH_CHARACTERS_MAX,
+                },
                 "collection_id": {
                     "type": "string",
-                    "description": "Collection to keep it in; it must exist. Default: the agent's own notes.",
+                    "description": (
+                        "Collection to keep the text in; it must exist. Default: the agent's own notes. With source_path: the "
+                        "collection that the source fills; only needed where two sources have the same name."
+                    ),
                     "pattern": "^[a-z0-9][a-z0-9_-]{0,63}$",
                 },
             },
-            "required": ["text"],
             "additionalProperties": False,
         },
     },
 }
 POLICY = Policy(
-    timeout_s=35.0,
+    timeout_s=65.0,
     needs_approval=True,
     effect=Effect.IDEMPOTENT,
     parallel_safe=False,
@@ -82,10 +95,16 @@ POLICY = Policy(
 )
 
 
-async def rag_index(text: str, context: ToolContext, title: str = "", collection_id: str = "") -> ToolOutput:
+async def rag_index(
+    context: ToolContext, text: str = "", title: str = "", collection_id: str = "", source_path: str = ""
+) -> ToolOutput:
     """The document and whether it is searchable yet. The same call again ends in the same document."""
+    if source_path:
+        if text or title:
+            raise InvalidArguments("give either source_path, or text with its title")
+        return await _index_source_file(context, source_path, collection_id)
     if not text.strip():
-        raise ToolError("there is nothing to keep: the text is empty", reason="TEXT_EMPTY")
+        raise ToolError("there is nothing to keep: the text is empty; give text or source_path", reason="TEXT_EMPTY")
     # A collection other than the notes has to be named, even the only one: who allows the call reads it in the arguments.
     collection = permitted(context.collection_ids, context.resolve_collection_id(collection_id) or context.notes)
     name = document_name(title, text, context.call_id)
@@ -94,6 +113,18 @@ async def rag_index(text: str, context: ToolContext, title: str = "", collection
     if not document.is_settled:
         await context.progress(f"Waiting until {name} is searchable")
     return _output(await _settled(context, document), name)
+
+
+async def _index_source_file(context: ToolContext, path: str, collection_id: str) -> ToolOutput:
+    """Takes the file of a source that fills a collection of the call."""
+    allowed = context.collection_ids
+    if collection_id:
+        allowed = (permitted(allowed, context.resolve_collection_id(collection_id)),)
+    await context.progress(f"Taking {path} from its source")
+    document = await context.services.documents.index_source_file(path, allowed)
+    if not document.is_settled:
+        await context.progress(f"Waiting until {document.name} is searchable")
+    return _output(await _settled(context, document), document.name)
 
 
 async def _kept(context: ToolContext, collection_id: str, name: str, text: str) -> Document:
