@@ -109,7 +109,7 @@ bench: $(DEV) ## Measure start, ingestion, search, stalls, reranking and answers
 
 eval: $(DEV) ## Measure the quality of retrieval (ARGS) and of answers without a model (ANSWERS): each takes --help; ARGS=reading, ARGS=cases, ARGS=ocr: how files are read; ARGS=claims: judges of claims; ARGS=agents: research beside one search; ARGS=conflicts: what is said of sources that disagree; ARGS=artefacts: what agents make; ARGS=memory: what is found of conversations; ARGS=safety: the guard of questions
 	$(BIN)/python -m evals $(ARGS)
-	$(if $(filter reading cases ocr claims agents conflicts artefacts memory safety,$(firstword $(ARGS))),,$(BIN)/python -m evals.answering $(ANSWERS))
+	$(if $(filter reading cases ocr claims agents conflicts artefacts memory safety sql,$(firstword $(ARGS))),,$(BIN)/python -m evals.answering $(ANSWERS))
 
 chaos: $(DEV) ## Kill, freeze, fill, damage and set the clock of a running system and count what is lost (ARGS='--help' for seed, rounds, faults)
 	$(BIN)/python -m chaos $(ARGS)

@@ -9,33 +9,15 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from bench import (
-    agents,
-    answering,
-    clean_clone,
-    failover,
-    first_page,
-    following,
-    ingestion,
-    peer,
-    recovery,
-    replicas,
-    rerank,
-    research,
-    rolling,
-    searching,
-    small_documents,
-    stalls,
-    start,
-    steps,
-    streams,
-    tls,
-)
 from bench.conditions import Conditions, load_average
+from bench.operation import clean_clone, failover, first_page, recovery, replicas, rolling, start, tls
 from bench.pages import renewed
-from bench.raw_embedder import RawEmbedder
+from bench.peers import peer
 from bench.report import Part, render
-from evals.loading import OWN_COLLECTION
+from bench.retrieval import ingestion, rerank, searching, small_documents, stalls
+from bench.retrieval.raw_embedder import RawEmbedder
+from bench.runs import agents, answering, following, research, steps, streams
+from evals.datasets.loading import OWN_COLLECTION
 
 PARTS = (
     "start",

@@ -15,15 +15,15 @@ from evals.agents import __main__ as agents
 from evals.artefacts import __main__ as artefacts
 from evals.claims import __main__ as claims
 from evals.conflicts import __main__ as conflicts
+from evals.datasets.loading import load_collection, sample_queries, with_off_topic
 from evals.errors import EvaluationError
-from evals.evaluation import Evaluation, Plan, evaluate
-from evals.gate import Threshold, misses, parse_threshold
-from evals.loading import load_collection, sample_queries, with_off_topic
 from evals.memory import __main__ as memory
-from evals.modes import DEFAULT, parse_mode, standard_modes
-from evals.options import parse_options
-from evals.report import Circumstances, render
-from evals.saving import PAGE, save
+from evals.retrieval.evaluation import Evaluation, Plan, evaluate
+from evals.retrieval.gate import Threshold, misses, parse_threshold
+from evals.retrieval.modes import DEFAULT, parse_mode, standard_modes
+from evals.retrieval.options import parse_options
+from evals.retrieval.report import Circumstances, render
+from evals.retrieval.saving import PAGE, save
 from evals.sql import __main__ as sql
 from evals.system import running_system
 

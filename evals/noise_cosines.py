@@ -19,8 +19,8 @@ import numpy as np
 from groundwork.reranker.v1 import reranker_pb2, reranker_pb2_grpc
 from numpy.typing import NDArray
 
-from evals.answerability import auroc
-from evals.loading import load_collection
+from evals.datasets.loading import load_collection
+from evals.retrieval.answerability import auroc
 from evals.system import RunningSystem, running_system
 from evals.tables import Table
 

@@ -18,11 +18,11 @@ from evals.agents.asking import EFFORTS, QA, Asked, Outcome, ask
 from evals.agents.figures import AgentFigures, beside, figures
 from evals.agents.orders import measure_safety
 from evals.agents.verdict import read_bounds, render_answers, verdict
+from evals.datasets.files import write_files
+from evals.datasets.loading import OWN_COLLECTION, load_collection, sample_queries
+from evals.datasets.models import TestCollection
 from evals.errors import EvaluationError
-from evals.files import write_files
-from evals.indexing import index
-from evals.loading import OWN_COLLECTION, load_collection, sample_queries
-from evals.models import TestCollection
+from evals.retrieval.indexing import index
 from evals.system import RunningSystem, running_system
 from evals.tables import Table
 

@@ -9,7 +9,7 @@ from cli.client.asking import ask as follow
 from cli.client.gateway import Gateway, Json
 from evals.answering.grading import Graded
 from evals.answering.questions import Asked, QuestionSet
-from evals.indexing import index
+from evals.retrieval.indexing import index
 from kit.vocabulary.run_fold import RunFold
 
 

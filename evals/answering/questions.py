@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from evals.datasets.text_files import read_json
 from evals.errors import CollectionUnusable
-from evals.text_files import read_json
 
 ADVERSARIAL = "adversarial"
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from cli.client.gateway import Gateway, Json
 from evals.artefacts.checks import Checked, checked_parts, checked_questions
-from evals.indexing import index
+from evals.retrieval.indexing import index
 
 COLLECTION = "artefacts"
 _JSON = {"Accept": "application/json"}

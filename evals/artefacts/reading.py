@@ -12,7 +12,7 @@ from typing import Any
 
 from cli.client.gateway import Gateway, Json
 from evals.artefacts import made
-from evals.indexing import index
+from evals.retrieval.indexing import index
 
 _JSON = {"Accept": "application/json"}
 _LONG, _INVOICES, _TABLES = "artefacts-long", "artefacts-invoices", "artefacts-tables"

@@ -13,7 +13,7 @@ from typing import Any
 from cli.client.gateway import Gateway
 from evals.claims.figures import CitationShares, Judged
 from evals.claims.sets import LabelledClaim
-from evals.indexing import index
+from evals.retrieval.indexing import index
 from evals.system import running_system
 from kit.testing.claims import SAY, ClaimsModel
 from kit.testing.openai import Reply, scripted_model

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from cli.client.gateway import Gateway, Json
 from evals.conflicts.questions import DisputedQuestion
-from evals.indexing import index
+from evals.retrieval.indexing import index
 
 DISPUTED, UNDISPUTED = "disputed", "undisputed"
 

@@ -17,7 +17,7 @@ import httpx
 from cli.client.gateway import Gateway, Json
 from cli.errors import CliError
 from evals.errors import EvaluationError
-from evals.indexing import index
+from evals.retrieval.indexing import index
 from evals.system import RunningSystem, running_system
 from kit.testing.openai import Reply, ScriptedModel, scripted_model
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from bench.traffic import FACT
+from bench.operation.traffic import FACT
 from chaos.clients import unique_word
 from kit.testing.openai import Reply
 from tests.cluster.cluster import Json
@@ -108,7 +108,7 @@ def reply_from_sources(request: Mapping[str, Any], pause_s: float) -> Reply:
 
 
 def reply_to_traffic(request: Mapping[str, Any]) -> Reply:
-    """What it says to those of bench.traffic, who ask for one fact and for one product."""
+    """What it says to those of bench.operation.traffic, who ask for one fact and for one product."""
     prompt = str(request["messages"][-1]["content"])
     return Reply(["That is 84."]) if "12*7" in prompt else _quoted(prompt, re.escape(FACT.partition(".")[0] + "."), 0.0)
 

@@ -4,7 +4,7 @@ nothing again."""
 import asyncio
 from collections.abc import Callable
 
-from bench.traffic import Tally, lost_uploads, traffic
+from bench.operation.traffic import Tally, lost_uploads, traffic
 from evals.samples import Samples
 from tests.cluster.release import Release
 from tests.cluster.report import Section

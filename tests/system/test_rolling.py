@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from bench.rolling import run_command, used
-from bench.traffic import Tally
+from bench.operation.rolling import run_command, used
+from bench.operation.traffic import Tally
 from tests.integration.conftest import SEVERAL
 from tests.integration.system import Groundwork, running
 

@@ -107,7 +107,7 @@ def test_rooms_of_ingest_lean_one_way() -> None:
             assert not used & set(INGEST_ROOMS[number + 1 :]), path
 
 
-FOLDERS = ("kit", "services", "ops", "cli", "chaos", "scripts")
+FOLDERS = ("kit", "services", "ops", "cli", "chaos", "bench", "evals", "scripts")
 MAX_MODULES = 15
 """A folder is a table of contents: with more modules it is read no more."""
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from bench import peer_environment
-from bench.peer import _peer_side
-from bench.peer_environment import interpreter
-from evals.models import Document, Query, TestCollection
+from bench.peers import peer_environment
+from bench.peers.peer import _peer_side
+from bench.peers.peer_environment import interpreter
+from evals.datasets.models import Document, Query, TestCollection
 
 COLLECTION = TestCollection(
     "two",

@@ -3,7 +3,7 @@
 import asyncio
 import time
 
-from bench.stalls import _OWN, _probing
+from bench.retrieval.stalls import _OWN, _probing
 
 
 async def test_blocked_loop_shows_as_the_longest_lag() -> None:

@@ -6,8 +6,8 @@ import random
 
 import pytest
 
-from evals.answerability import KIND, answerability, auroc, risk_curve, table
-from evals.models import Answer, Query
+from evals.datasets.models import KIND, Answer, Query
+from evals.retrieval.answerability import answerability, auroc, risk_curve, table
 
 
 def test_auroc_counts_pairs_in_order_and_ties_half() -> None:

@@ -10,10 +10,10 @@ import pytrec_eval
 
 from cli.client.gateway import Gateway
 from evals.__main__ import main
+from evals.datasets.loading import OWN_COLLECTION, load_collection
 from evals.errors import EvaluationError
-from evals.gate import Threshold, misses, parse_threshold
-from evals.loading import OWN_COLLECTION, load_collection
-from evals.modes import parse_mode
+from evals.retrieval.gate import Threshold, misses, parse_threshold
+from evals.retrieval.modes import parse_mode
 from tests.unit.evals.fake_api import URL, FakeApi
 
 

@@ -5,15 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from evals import indexing
+from evals.datasets.files import write_files
+from evals.datasets.models import Document, Mode, Query, TestCollection
 from evals.errors import IndexingFailed, SearchFailed
-from evals.evaluation import Evaluation, Plan, evaluate
-from evals.files import write_files
-from evals.indexing import index
-from evals.models import Document, Mode, Query, TestCollection
-from evals.modes import standard_modes
-from evals.scoring import facets
-from evals.searching import MOST_HITS, Asker
+from evals.retrieval import indexing
+from evals.retrieval.evaluation import Evaluation, Plan, evaluate
+from evals.retrieval.indexing import index
+from evals.retrieval.modes import standard_modes
+from evals.retrieval.scoring import facets
+from evals.retrieval.searching import MOST_HITS, Asker
 from tests.unit.evals.fake_api import FakeApi
 
 DOCUMENTS = [

@@ -6,8 +6,8 @@ from urllib.parse import unquote
 import pytest
 from markdown_it import MarkdownIt
 
-from evals.files import as_markdown, as_text, file_name, write_files
-from evals.models import Document
+from evals.datasets.files import as_markdown, as_text, file_name, write_files
+from evals.datasets.models import Document
 
 
 def seen_by_a_reader(markdown: str) -> list[str]:

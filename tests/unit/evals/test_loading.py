@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from evals.datasets.loading import OWN_COLLECTION, load_collection, sample_queries, with_off_topic
+from evals.datasets.models import Query, TestCollection
+from evals.datasets.squad import kind
 from evals.errors import CollectionUnusable
-from evals.loading import OWN_COLLECTION, load_collection, sample_queries, with_off_topic
-from evals.models import Query, TestCollection
-from evals.squad import kind
 
 CORPUS = [{"_id": "d1", "title": "One", "text": "First."}, {"_id": "d2", "text": "Second."}, {"_id": "d3", "text": " "}]
 QUERIES = [

@@ -5,8 +5,8 @@ import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
+from bench.operation.traffic import Tally, lost_uploads, traffic
 from bench.report import Figure, Part
-from bench.traffic import Tally, lost_uploads, traffic
 from evals.samples import Samples
 from evals.system import RunningSystem, running_system, system_environment
 from evals.tables import Table

@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from evals.errors import EvaluationError
-from evals.modes import DEFAULT
-from evals.scoring import Scores
+from evals.retrieval.modes import DEFAULT
+from evals.retrieval.scoring import Scores
 from kit.ranking.metrics import METRICS
 
 _FORM = re.compile(r"(?:(?P<mode>.+):)?(?P<metric>[a-z]+@\d+)=(?P<least>[01](?:\.\d+)?)")

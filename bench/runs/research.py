@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Any, cast
 
 from bench.report import Figure, Part
-from bench.steps import SYNCED
+from bench.runs.steps import SYNCED
 from evals.samples import Samples
 from evals.tables import Table
 from kit.jetstream import connect

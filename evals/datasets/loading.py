@@ -4,14 +4,13 @@ from dataclasses import replace
 from pathlib import Path
 from random import Random
 
-from evals.answerability import KIND
-from evals.beir import CORPUS, load_beir
+from evals.datasets.beir import CORPUS, load_beir
+from evals.datasets.models import KIND, Query, TestCollection
+from evals.datasets.squad import load_squad
+from evals.datasets.text_files import find
 from evals.errors import CollectionUnusable
-from evals.models import Query, TestCollection
-from evals.squad import load_squad
-from evals.text_files import find
 
-OWN_COLLECTION = Path(__file__).parent / "data" / "small"
+OWN_COLLECTION = Path(__file__).parents[1] / "data" / "small"
 """The collection of this repository."""
 
 

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from evals.answerability import table as answerability_table
-from evals.evaluation import Evaluation
-from evals.scoring import Scores, facets
-from evals.searching import MOST_HITS
+from evals.retrieval.answerability import table as answerability_table
+from evals.retrieval.evaluation import Evaluation
+from evals.retrieval.scoring import Scores, facets
+from evals.retrieval.searching import MOST_HITS
 from evals.significance import Comparison, compare, holm, mean_interval
 from evals.tables import Table
 from kit.ranking.metrics import METRICS

@@ -5,9 +5,9 @@ become facets."""
 from pathlib import Path
 from typing import Any
 
+from evals.datasets.models import Document, Query, TestCollection
+from evals.datasets.text_files import find, read_json_lines, read_text
 from evals.errors import CollectionUnusable
-from evals.models import Document, Query, TestCollection
-from evals.text_files import find, read_json_lines, read_text
 
 CORPUS, QUERIES, QRELS = "corpus.jsonl", "queries.jsonl", "qrels"
 

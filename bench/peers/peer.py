@@ -10,15 +10,15 @@ from pathlib import Path
 from typing import Any
 
 from bench.corpus import make_documents
-from bench.peer_environment import ask_peer
+from bench.peers.peer_environment import ask_peer
 from bench.report import Figure, Part
 from bench.uploading import ingest
 from cli.client.gateway import Gateway
-from evals.evaluation import Evaluation, Plan, evaluate
-from evals.files import as_text, write_files
-from evals.indexing import index
-from evals.loading import load_collection
-from evals.models import Mode, Query, TestCollection
+from evals.datasets.files import as_text, write_files
+from evals.datasets.loading import load_collection
+from evals.datasets.models import Mode, Query, TestCollection
+from evals.retrieval.evaluation import Evaluation, Plan, evaluate
+from evals.retrieval.indexing import index
 from evals.samples import Samples
 from evals.significance import compare
 from evals.system import RunningSystem, running_system

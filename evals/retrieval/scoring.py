@@ -4,7 +4,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from evals.models import ModeResult, Qrels, Query, Run
+from evals.datasets.models import ModeResult, Qrels, Query, Run
 from evals.samples import Samples
 from kit.ranking.metrics import DEEP_METRICS, METRICS
 

@@ -9,9 +9,9 @@ import psutil
 from groundwork.reranker.v1 import reranker_pb2, reranker_pb2_grpc
 
 from bench.corpus import SampleDocument, make_documents
-from bench.raw_embedder import RawEmbedder, RawRun
+from bench.operation.start import memory_table, resident_memory
 from bench.report import Figure, Part
-from bench.start import memory_table, resident_memory
+from bench.retrieval.raw_embedder import RawEmbedder, RawRun
 from bench.uploading import UPLOADS_AT_ONCE, Ingested, ingest
 from evals.samples import Samples
 from evals.system import RunningSystem, running_system

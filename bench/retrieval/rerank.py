@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from groundwork.reranker.v1 import reranker_pb2, reranker_pb2_grpc
 
 from bench.corpus import make_paragraphs, make_queries
-from bench.raw_embedder import RawEmbedder
 from bench.report import Figure, Part
+from bench.retrieval.raw_embedder import RawEmbedder
 from evals.samples import Samples
 from evals.system import RunningSystem, running_system
 from evals.tables import Table

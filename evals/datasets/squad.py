@@ -5,10 +5,9 @@ import re
 from pathlib import Path
 from typing import Any
 
-from evals.answerability import KIND
+from evals.datasets.models import KIND, Document, Query, TestCollection
+from evals.datasets.text_files import read_json
 from evals.errors import CollectionUnusable
-from evals.models import Document, Query, TestCollection
-from evals.text_files import read_json
 
 _KINDS = (
     (

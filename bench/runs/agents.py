@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from bench.peer_environment import ask_peer
+from bench.peers.peer_environment import ask_peer
 from bench.report import Figure, Part
-from bench.steps import SYNCED
+from bench.runs.steps import SYNCED
 from evals.samples import Samples
 from evals.tables import Table
 from kit.jetstream import connect

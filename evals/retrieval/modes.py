@@ -2,8 +2,8 @@
 
 import json
 
+from evals.datasets.models import Mode
 from evals.errors import EvaluationError
-from evals.models import Mode
 
 DEFAULT = "default"
 """What a user gets who sends nothing but the query."""

@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 
 Qrels = Mapping[str, Mapping[str, int]]
 """Query id → document id → grade: 0 not relevant, 1 relevant, more is better. A pair that is not listed counts as 0."""
+KIND = "unanswerable"
+"""The facet of a question without an answer that says why it has none."""
 
 
 @dataclass(frozen=True)

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cli.client.gateway import Gateway
-from evals.answerability import Answerability, answerability
-from evals.files import write_files
-from evals.indexing import Indexed, index
-from evals.models import Mode, ModeResult, Run, TestCollection
-from evals.scoring import Scores, score
-from evals.searching import Asker
+from evals.datasets.files import write_files
+from evals.datasets.models import Mode, ModeResult, Run, TestCollection
+from evals.retrieval.answerability import Answerability, answerability
+from evals.retrieval.indexing import Indexed, index
+from evals.retrieval.scoring import Scores, score
+from evals.retrieval.searching import Asker
 
 Say = Callable[[str], None]
 """Tells the user how far it is."""

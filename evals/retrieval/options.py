@@ -4,8 +4,8 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from evals.files import FORMATS
-from evals.loading import OWN_COLLECTION
+from evals.datasets.files import FORMATS
+from evals.datasets.loading import OWN_COLLECTION
 from kit.ranking.metrics import METRICS
 
 _DESCRIPTION = """Measures the quality of retrieval through the public API. Starts the system on a data directory that is

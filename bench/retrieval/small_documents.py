@@ -3,8 +3,8 @@
 import asyncio
 
 from bench.corpus import make_documents
-from bench.raw_embedder import RawEmbedder
 from bench.report import Figure, Part
+from bench.retrieval.raw_embedder import RawEmbedder
 from bench.uploading import Ingested, ingest
 from evals.system import RunningSystem, running_system
 from evals.tables import Table

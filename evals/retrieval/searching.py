@@ -8,8 +8,8 @@ from urllib.parse import unquote
 
 from cli.client.gateway import Gateway
 from cli.errors import ApiError
+from evals.datasets.models import Answer, Mode, Query
 from evals.errors import SearchFailed
-from evals.models import Answer, Mode, Query
 
 MOST_HITS = 200
 """The most that the API gives."""

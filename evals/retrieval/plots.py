@@ -5,8 +5,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evals.report import HEADLINE
-from evals.scoring import Scores
+from evals.retrieval.report import HEADLINE
+from evals.retrieval.scoring import Scores
 from evals.significance import mean_interval
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import quote
 
-from evals.models import Document
+from evals.datasets.models import Document
 
 FORMATS = ("md", "txt")
 _SPECIAL = re.compile(r"([\\`*_\[\]<>&#|~])")

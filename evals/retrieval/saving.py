@@ -5,11 +5,11 @@ import re
 from dataclasses import asdict
 from pathlib import Path
 
-from evals import plots
-from evals.evaluation import Evaluation
-from evals.models import ModeResult
-from evals.report import Circumstances, render
-from evals.scoring import facets
+from evals.datasets.models import ModeResult
+from evals.retrieval import plots
+from evals.retrieval.evaluation import Evaluation
+from evals.retrieval.report import Circumstances, render
+from evals.retrieval.scoring import facets
 from kit.ranking.metrics import METRICS
 
 PAGE, FIGURES, RUNS = "report.md", "results.json", "runs"

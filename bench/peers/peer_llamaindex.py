@@ -1,5 +1,5 @@
 """The peer: LlamaIndex's hybrid retrieval, as its documentation shows it, on the same model weights. Runs in the peer's own
-environment (`bench/peer_environment.py`) and knows nothing of Groundwork: `python peer_llamaindex.py JOB OUT`, both JSON.
+environment (`bench/peers/peer_environment.py`) and knows nothing of Groundwork: `python peer_llamaindex.py JOB OUT`, both JSON.
 
 Its parts are its own: SentenceSplitter, IngestionPipeline, VectorStoreIndex over its in-memory vector store, BM25Retriever (bm25s
 with Snowball stemming), QueryFusionRetriever in reciprocal-rank mode. The embedder is the model on OpenVINO, as the library's own

@@ -10,11 +10,9 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from evals.models import Qrels, Query, Run
+from evals.datasets.models import KIND, Qrels, Query, Run
 from evals.tables import Table
 
-KIND = "unanswerable"
-"""The facet of a question without an answer that says why it has none."""
 COVERAGES = (1.0, 0.8, 0.6, 0.4, 0.2)
 _NO_HIT = -1.0
 """In place of a cosine: nothing was found that is worth showing."""
