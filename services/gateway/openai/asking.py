@@ -96,7 +96,7 @@ def _fill_in_conversation(run: pb.StartRunRequest, messages: Sequence[ChatMessag
         while before and before[0].role == "tool":
             run.called.append(before.pop(0))
     if not run.thread_id:
-        run.history.extend(_latest(before))
+        run.history.extend(latest_messages(before))
 
 
 def _message(message: ChatMessage) -> pb.HistoryMessage:
@@ -109,7 +109,7 @@ def _message(message: ChatMessage) -> pb.HistoryMessage:
     return said
 
 
-def _latest(said: Sequence[pb.HistoryMessage]) -> list[pb.HistoryMessage]:
+def latest_messages(said: Sequence[pb.HistoryMessage]) -> list[pb.HistoryMessage]:
     """The last messages that fit, oldest first. What a function returned is left out with its call."""
     latest: list[pb.HistoryMessage] = []
     characters = 0

@@ -136,8 +136,7 @@ class VoiceChat:
 
     async def not_understood(self, error: GroundworkError) -> None:
         """Tells what is wrong; the conversation goes on."""
-        body = problem(error)
-        await self._event("error", {**body, "message": body["detail"]})
+        await self._socket.tell(error_event(error))
 
     async def _run_request(self, message: SpokenMessage) -> pb.StartRunRequest:
         collection_ids = resolve_collection_ids(self._services, message.collection_ids or [])
@@ -188,3 +187,9 @@ class VoiceChat:
 
     async def _event(self, event: str, data: Mapping[str, object], seq: str | None = None) -> None:
         await self._socket.tell({"event": event, "id": seq, "data": data})
+
+
+def error_event(error: GroundworkError) -> Json:
+    """The error as a message to the client."""
+    body = problem(error)
+    return {"event": "error", "id": None, "data": {**body, "message": body["detail"]}}

@@ -15,7 +15,6 @@ from services.gateway.access.audit import AuditLog
 from services.gateway.access.auth import KEY_PROTOCOL, admission_of, note_refusal
 from services.gateway.backends import Backends
 from services.gateway.metrics import WEBSOCKETS
-from services.gateway.problems import problem
 from services.gateway.serving.requests import refuse
 from services.gateway.streams.shares import StreamShares
 from services.gateway.streams.sse import refused
@@ -73,7 +72,13 @@ Converse = Callable[[ClientSocket], Awaitable[None]]
 """Serves one client until it goes, or has said nothing for too long. Raises WebSocketDisconnect."""
 
 
-async def serve(socket: WebSocket, services: Backends, protocol: str, converse: Converse) -> None:
+ClosingEvent = Callable[[GroundworkError], Mapping[str, Any]]
+"""Makes the last message of a client that is served no longer."""
+
+
+async def serve(
+    socket: WebSocket, services: Backends, protocol: str, converse: Converse, closing_event: ClosingEvent
+) -> None:
     """Opens the WebSocket, if the caller may have one, and serves it to its end. `protocol`: the one that is chosen where a client
     offers several."""
     scope, state = socket.scope, socket.app.state
@@ -83,7 +88,7 @@ async def serve(socket: WebSocket, services: Backends, protocol: str, converse: 
         principal.require(QUERY)
         with shares.place(principal.tenant_id), WEBSOCKETS.track_inprogress():
             await socket.accept(protocol if protocol in scope["subprotocols"] else _plain(scope["subprotocols"]))
-            await _until_over(socket, services, converse(ClientSocket(socket, state.audit)))
+            await _until_over(socket, services, converse(ClientSocket(socket, state.audit)), closing_event)
     except GroundworkError as error:
         note_refusal(scope, error)
         await refuse(error, scope, socket.receive, socket.send)
@@ -94,7 +99,9 @@ def _plain(offered: list[str]) -> str | None:
     return next((each for each in offered if not each.startswith(KEY_PROTOCOL)), None)
 
 
-async def _until_over(socket: WebSocket, services: Backends, conversation: Awaitable[None]) -> None:
+async def _until_over(
+    socket: WebSocket, services: Backends, conversation: Awaitable[None], closing_event: ClosingEvent
+) -> None:
     serving = asyncio.ensure_future(conversation)
     closing = asyncio.ensure_future(services.closing.wait())
     ended = asyncio.ensure_future(refused(socket.scope))
@@ -107,8 +114,7 @@ async def _until_over(socket: WebSocket, services: Backends, conversation: Await
         await asyncio.gather(*tasks, return_exceptions=True)
     if ended.done() and not ended.cancelled():
         error = ended.result()
-        body = problem(error)
-        await _close(socket, POLICY_VIOLATION, error.reason, {**body, "message": body["detail"]})
+        await _close(socket, POLICY_VIOLATION, error.reason, closing_event(error))
     elif closing.done() and not closing.cancelled():
         await _close(socket, SERVICE_RESTART, "the gateway restarts: connect again")
     elif not serving.cancelled() and (failure := serving.exception()) and not isinstance(failure, WebSocketDisconnect):
@@ -117,12 +123,12 @@ async def _until_over(socket: WebSocket, services: Backends, conversation: Await
         await _close(socket, NORMAL, "")
 
 
-async def _close(socket: WebSocket, code: int, reason: str, error: Mapping[str, Any] | None = None) -> None:
+async def _close(socket: WebSocket, code: int, reason: str, last: Mapping[str, Any] | None = None) -> None:
     if WebSocketState.DISCONNECTED in (socket.client_state, socket.application_state):
         return
     try:
-        if error is not None:
-            await ClientSocket(socket, socket.app.state.audit).tell({"event": "error", "id": None, "data": error})
+        if last is not None:
+            await ClientSocket(socket, socket.app.state.audit).tell(last)
         await socket.close(code, reason)
     except (RuntimeError, WebSocketDisconnect):
         return

@@ -44,6 +44,7 @@ class Grounded(Mode):
     description = "The next message of a conversation over documents, answered by an agent."
     takes_agents = True
     takes_functions = True
+    speaks = True
     delivers = True
     remembers = True
 
@@ -139,8 +140,8 @@ class Grounded(Mode):
 
 def _as_asked(agent: Agent, request: RunRequest) -> Agent:
     """The agent with what the caller tells it, and with the schema of the answer that the caller wants."""
-    if request.instructions:
-        agent = replace(agent, prompt=rules.with_prompt(agent.prompt, rules.instructions(request.instructions)).strip())
+    if told := rules.told(request):
+        agent = replace(agent, prompt=rules.with_prompt(agent.prompt, told).strip())
     return replace(agent, output=json.loads(request.answer_schema)) if request.answer_schema else agent
 
 

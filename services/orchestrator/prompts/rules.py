@@ -2,6 +2,7 @@
 
 from services.orchestrator.answering.refusals import REFUSAL
 from services.orchestrator.log.events import RunStatus
+from services.orchestrator.models import RunRequest
 from services.orchestrator.prompts.fencing import RULE as QUOTED
 
 ANSWER = f"""You answer questions from the numbered sources and from nothing else.
@@ -130,9 +131,11 @@ def route(agents: str) -> str:
     )
 
 
-def instructions(text: str) -> str:
-    """What the application that asks tells its model."""
-    return f"The application adds, within these rules:\n{text}"
+def told(request: RunRequest) -> str:
+    """What a request adds to the rules: that the answer is read aloud, and what the application tells its model."""
+    style = SPOKEN if request.style else ""
+    added = f"The application adds, within these rules:\n{request.instructions}" if request.instructions else ""
+    return "\n\n".join(filter(None, (style, added)))
 
 
 def repair(wrong: str) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 
 import httpx
 import pytest
+from groundwork.orchestrator.v1 import orchestrator_pb2 as run_pb
 from openai import AsyncOpenAI
 from openai.resources.realtime.realtime import AsyncRealtimeConnection
 from openai.types.realtime import RealtimeServerEvent
@@ -17,6 +18,7 @@ from pydantic import TypeAdapter
 from kit.errors import ResourceExhausted
 from tests.doubles.speech import SOUND_OF_A_PIECE, SpeechService
 from tests.service.gateway.conftest import Live, World
+from tests.service.gateway.fakes import answered_run, event
 from tests.service.gateway.test_voice_chat import TIMEOUT_S, opened, refused, run_of_sentences
 from tests.service.gateway.test_voice_sound import QUESTION, RATE, service, speaking, speech
 
@@ -24,6 +26,42 @@ __all__ = ["service", "speech"]
 
 SERVER_EVENT: TypeAdapter[Any] = TypeAdapter(RealtimeServerEvent)
 ASKED = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": QUESTION}]}
+
+
+FUNCTION = {
+    "type": "function",
+    "name": "weather",
+    "description": "Tells the weather.",
+    "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
+}
+CALL = run_pb.FunctionCall(call_id="call1", name="weather", arguments='{"city": "Emden"}')
+
+
+def run_with_call(text: str = "") -> list[Any]:
+    """The log of a run that ends with a call of a function of the client's."""
+    log = answered_run()
+    answer = run_pb.Answer(text=text, function_calls=[CALL])
+    return [log[0], event(2, answer=answer), event(3, done=run_pb.Done(status=run_pb.RUN_STATUS_COMPLETED))]
+
+
+def check_items(received: list[Any]) -> None:
+    """Each item keeps its id, its place and what stands before it; each event of a response names its response."""
+    responses = {each.response.id for each in received if each.type in ("response.created", "response.done")}
+    before: dict[str, str | None] = {}
+    places: dict[str, int] = {}
+    for each in received:
+        if each.type in ("conversation.item.added", "conversation.item.done"):
+            assert before.setdefault(each.item.id, each.previous_item_id) == each.previous_item_id
+            assert each.previous_item_id != each.item.id
+        if responses and hasattr(each, "response_id"):
+            assert each.response_id in responses
+        if hasattr(each, "output_index"):
+            item_id = each.item.id if hasattr(each, "item") else each.item_id
+            assert places.setdefault(item_id, each.output_index) == each.output_index
+        if each.type == "response.done":
+            own = [item.id for item in each.response.output]
+            assert own == [item_id for item_id in own if item_id in before or not places]
+    assert len({each.event_id for each in received}) == len(received)
 
 
 @asynccontextmanager
@@ -42,9 +80,10 @@ async def events(connection: AsyncRealtimeConnection, until: str) -> list[Any]:
     received: list[Any] = []
     async with asyncio.timeout(TIMEOUT_S):
         while not received or received[-1].type != until:
-            raw = json.loads(await connection.recv_bytes())
-            received.append(SERVER_EVENT.validate_python(raw))
-            assert received[-1].type == raw["type"]
+            raw = await connection.recv_bytes()
+            received.append(SERVER_EVENT.validate_json(raw, strict=True))
+            assert received[-1].type == json.loads(raw)["type"]
+    check_items(received)
     return received
 
 
@@ -138,6 +177,96 @@ async def test_response_is_cancelled(live: Live, world: World) -> None:
     assert (done.status, done.status_details.reason) == ("cancelled", "client_cancelled")
 
 
+async def test_function_of_the_client_is_called_and_the_answer_goes_on(live: Live, world: World) -> None:
+    session = {"type": "realtime", "instructions": "Be kind.", "tools": [FUNCTION], "max_output_tokens": 200}
+    async with live() as client, talking(client) as connection:
+        await connection.session.update(session=session)  # type: ignore[arg-type]
+        await connection.conversation.item.create(item=ASKED)  # type: ignore[arg-type]
+        world.orchestrator.log = run_with_call("Let me look.")
+        await connection.response.create()
+        received = await events(connection, "response.done")
+        message, call = received[-1].response.output
+        assert (message.content[0].text, call.name, call.arguments) == ("Let me look.", "weather", CALL.arguments)
+        (arguments,) = [each for each in received if each.type == "response.function_call_arguments.done"]
+        assert (arguments.item_id, arguments.call_id, arguments.output_index) == (call.id, "call1", 1)
+        deltas = [each.delta for each in received if each.type == "response.function_call_arguments.delta"]
+        assert "".join(deltas) == call.arguments
+
+        await connection.response.create()
+        error = (await events(connection, "error"))[-1].error
+        assert "the result of call call1 is missing" in error.message
+        result = {"type": "function_call_output", "call_id": "call1", "output": "Rain."}
+        await connection.conversation.item.create(item=result)  # type: ignore[arg-type]
+        world.orchestrator.log = run_of_sentences()
+        await connection.response.create()
+        assert (await events(connection, "response.done"))[-1].response.status == "completed"
+        await connection.conversation.item.create(item=ASKED)  # type: ignore[arg-type]
+        await connection.response.create(response={"tools": [], "instructions": "Be brief."})
+        await events(connection, "response.done")
+    first, second, third = world.orchestrator.requests
+    assert (first.mode, first.style, first.instructions) == (run_pb.RUN_MODE_GROUNDED, "spoken", "Be kind.")
+    assert ([each.name for each in first.functions], first.budgets.answer_tokens) == (["weather"], 200)
+    assert (second.question, len(second.history)) == (QUESTION, 0)
+    assert [(each.role, each.text, each.call_id) for each in second.called] == [
+        ("assistant", "Let me look.", ""),
+        ("tool", "Rain.", "call1"),
+    ]
+    assert (third.mode, third.instructions, len(third.functions)) == (run_pb.RUN_MODE_CHAT, "Be brief.", 0)
+    assert [each.role for each in third.history] == ["user", "assistant", "tool", "assistant"]
+
+
+async def test_call_that_the_user_talks_over_is_left_out_until_its_result_comes(live: Live, world: World) -> None:
+    async with live() as client, talking(client) as connection:
+        await connection.session.update(session={"type": "realtime", "tools": [FUNCTION]})  # type: ignore[arg-type]
+        for log in (run_with_call(), run_of_sentences()):
+            world.orchestrator.log = log
+            await connection.conversation.item.create(item=ASKED)  # type: ignore[arg-type]
+            await connection.response.create()
+            await events(connection, "response.done")
+        late = {"type": "function_call_output", "call_id": "call1", "output": "Rain."}
+        for item in (late, ASKED):
+            await connection.conversation.item.create(item=item)  # type: ignore[arg-type]
+        await connection.response.create()
+        await events(connection, "response.done")
+    _, second, third = world.orchestrator.requests
+    assert [each.role for each in second.history] == ["user"]
+    assert [each.role for each in third.history] == ["user", "assistant", "tool", "user", "assistant"]
+
+
+async def test_items_are_put_where_the_client_says(live: Live, world: World) -> None:
+    async with live() as client, talking(client) as connection:
+        for name, after in (("b", None), ("c", None), ("a", "root"), ("b2", "b")):
+            item = {**ASKED, "id": name, "content": [{"type": "input_text", "text": name}]}
+            before: Any = {} if after is None else {"previous_item_id": after}
+            await connection.conversation.item.create(item=item, **before)  # type: ignore[arg-type]
+            await events(connection, "conversation.item.done")
+        await connection.conversation.item.create(item={**ASKED, "id": "a"})  # type: ignore[arg-type]
+        assert "already" in (await events(connection, "error"))[-1].error.message
+        await connection.response.create()
+        await events(connection, "response.done")
+    (request,) = world.orchestrator.requests
+    assert ([each.text for each in request.history], request.question) == (["a", "b", "b2"], "c")
+
+
+async def test_response_waits_for_the_words_of_what_was_said_before_it(
+    live: Live, world: World, service: SpeechService
+) -> None:
+    service.texts, service.hangs = [QUESTION], asyncio.Event()
+    push = {"type": "realtime", "output_modalities": ["text"], "audio": {"input": {"turn_detection": None}}}
+    async with live(**speaking(service)) as client, talking(client) as connection:
+        await connection.session.update(session=push)  # type: ignore[arg-type]
+        await connection.input_audio_buffer.append(audio=base64.b64encode(bytes(48_000)).decode())
+        await connection.input_audio_buffer.commit()
+        await connection.response.create(response={"metadata": {"turn": "1"}})
+        await connection.response.cancel(response_id="resp_other")
+        refused_ = (await events(connection, "error"))[-1].error
+        assert (refused_.code, world.orchestrator.requests) == ("response_cancel_not_active", [])
+        service.hangs.set()
+        received = await events(connection, "response.done")
+    assert received[-1].response.metadata == {"turn": "1"}
+    assert world.orchestrator.requests[0].question == QUESTION
+
+
 async def test_run_ends_with_its_websocket(live: Live, world: World) -> None:
     world.orchestrator.log, world.orchestrator.pause_after = run_of_sentences(), 4
     async with live() as client:
@@ -169,6 +298,9 @@ async def test_session_is_updated_as_far_as_it_is_offered(live: Live, service: S
         "type": "realtime",
         "output_modalities": ["text"],
         "instructions": "Be kind.",
+        "tools": [FUNCTION],
+        "tool_choice": {"type": "function", "name": "weather"},
+        "max_output_tokens": 200,
         "audio": {"input": {"turn_detection": None, "format": {"type": "audio/pcm", "rate": 24_000}}},
     }
     async with live(**speaking(service)) as client, talking(client) as connection:
@@ -179,8 +311,16 @@ async def test_session_is_updated_as_far_as_it_is_offered(live: Live, service: S
         assert (session.output_modalities, session.audio.input.turn_detection, session.instructions) == (
             ["text"],
             None,
-            None,
+            "Be kind.",
         )
+        assert (session.tools[0].name, session.tool_choice.name, session.max_output_tokens) == (
+            "weather",
+            "weather",
+            200,
+        )
+        await connection.session.update(session={"type": "realtime", "tools": [], "tool_choice": "auto"})  # type: ignore[arg-type]
+        session = (await events(connection, "session.updated"))[-1].session
+        assert (session.tools, session.tool_choice, session.instructions) == ([], "auto", "Be kind.")
 
 
 @pytest.mark.parametrize(
@@ -195,6 +335,19 @@ async def test_session_is_updated_as_far_as_it_is_offered(live: Live, service: S
             "malformed_message",
         ),
         ({"type": "conversation.item.create", "item": {"type": "function_call"}}, "malformed_message"),
+        (
+            {
+                "type": "conversation.item.create",
+                "item": {"type": "function_call_output", "call_id": "call9", "output": "9"},
+            },
+            "malformed_message",
+        ),
+        ({"type": "conversation.item.create", "item": ASKED, "previous_item_id": "item9"}, "malformed_message"),
+        ({"type": "session.update", "session": {"tools": [{"type": "mcp"}]}}, "unsupported_parameter"),
+        ({"type": "session.update", "session": {"tools": "weather"}}, "malformed_message"),
+        ({"type": "session.update", "session": {"max_output_tokens": 0}}, "malformed_message"),
+        ({"type": "response.create", "response": {"conversation": "none"}}, "malformed_message"),
+        ({"type": "response.cancel"}, "response_cancel_not_active"),
         ({"type": "conversation.item.create", "item": {**ASKED, "content": []}}, "malformed_message"),
         ({"type": "input_audio_buffer.append", "audio": "AAAA"}, "speech_not_offered"),
         ({"type": "input_audio_buffer.commit"}, "sound_not_understood"),

@@ -453,7 +453,8 @@ class StartRunRequest(_message.Message):
     "block" (it is refused with QUESTION_BLOCKED). Empty: the service's setting, which this may only make stricter.
     """
     style: _builtins.str
-    """"spoken": the answer is going to be read aloud, so the model writes short sentences without Markdown. Only for RUN_MODE_CHAT.
+    """"spoken": the answer is going to be read aloud, so the model writes short sentences without Markdown. Only for RUN_MODE_CHAT
+    and RUN_MODE_GROUNDED.
     Empty: written.
     """
     instructions: _builtins.str
