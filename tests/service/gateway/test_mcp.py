@@ -121,9 +121,14 @@ async def test_resources_and_prompts_are_those_of_the_caller(live: Live, world: 
 
 async def test_client_that_cancels_stops_the_run(live: Live, world: World) -> None:
     world.orchestrator.pause_after = 2
+    followed = asyncio.Event()
+
+    async def follow(_progress: float, _total: float | None, _message: str | None) -> None:
+        followed.set()
+
     async with live() as http, in_a_session(http) as session:
-        call = asyncio.create_task(session.call_tool("research", {"question": "How long?"}))
-        await world.orchestrator.paused.wait()
+        call = asyncio.create_task(session.call_tool("research", {"question": "How long?"}, progress_callback=follow))
+        await followed.wait()
         call.cancel()
         await world.orchestrator.was_cancelled.wait()
         assert world.orchestrator.cancelled == [RUN_ID]
