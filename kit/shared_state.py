@@ -53,7 +53,7 @@ LIMIT_RULES = Bucket(
     "LIMIT_RULES",
     holds="how much each tenant, group, user and API key may use",
     written_by=("orchestrator",),
-    read_by=("gateway",),
+    read_by=("gateway", "ingest"),
     watch=Watch.VALUES,
     if_lost="nothing limits what is used",
     advice="Set the limits again (groundwork limits)",
@@ -62,7 +62,7 @@ LIMIT_RATES = Stream(
     "LIMIT_RATES",
     "rates",
     holds="how much of each limit of a minute is used, in memory",
-    written_by=("orchestrator", "gateway"),
+    written_by=("orchestrator", "gateway", "ingest"),
     kept_for_s=180.0,
     if_lost="counting begins anew in this minute",
     not_ours="the server adds them up",
@@ -71,7 +71,7 @@ LIMIT_SECONDS = Stream(
     "LIMIT_SECONDS",
     "seconds",
     holds="how much of each limit of a second is used, in memory",
-    written_by=("orchestrator", "gateway"),
+    written_by=("orchestrator", "gateway", "ingest"),
     kept_for_s=10.0,  # a window for each caller and second would soon fill the memory
     if_lost="counting begins anew in this second",
     not_ours="the server adds them up",
@@ -80,9 +80,18 @@ LIMIT_COUNTS = Stream(
     "LIMIT_COUNTS",
     "limits",
     holds="how much of each limit is used",
-    written_by=("orchestrator", "gateway"),
+    written_by=("orchestrator", "gateway", "ingest"),
     kept_for_s=32 * DAY_S,  # a month may be counted
     if_lost="counting begins anew in this hour, day and month",
+    not_ours="the server adds them up",
+)
+LIMIT_CREDITS = Stream(
+    "LIMIT_CREDITS",
+    "credits",
+    holds="how many of the credits that were granted are spent",
+    written_by=("orchestrator",),
+    if_lost="all credits that were granted can be spent again",
+    advice="Restore a backup, or grant less (groundwork limits)",
     not_ours="the server adds them up",
 )
 FORGET = Queue(

@@ -18,6 +18,11 @@ class Counter:
     window: str
 
     @property
+    def is_balance(self) -> bool:
+        """Whether the window never ends."""
+        return self.window == Per.EVER.value
+
+    @property
     def is_rate(self) -> bool:
         """Whether the window is a second or a minute: what is in it is soon of no use."""
         return self.window.startswith((Per.SECOND.value, Per.MINUTE.value))

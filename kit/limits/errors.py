@@ -14,6 +14,8 @@ _OF = {
     Scope.SUBJECT: "you",
     Scope.KEY: "this API key",
 }
+_GIVEN_BACK = frozenset(What) - {What.REQUESTS, What.DOCUMENTS, What.CREDITS}
+"""What runs reserve, and give back as far as they do not use it."""
 _SOONER = ", or sooner when questions that are being answered give back what they reserved"
 _EVERY = {Per.SECOND: "a second", Per.MINUTE: "a minute", Per.HOUR: "an hour", Per.DAY: "a day", Per.MONTH: "a month"}
 
@@ -28,17 +30,23 @@ def limit_reached(applied: Applied, now: datetime) -> LimitReached:
     """Says which limit, whose, and when it is free again."""
     limit, end = applied.limit, applied.limit.per.end(now)
     what = limit.what.value.replace("_", " ")
-    wait_s = (end - now).total_seconds()
     whose = _OF.get(applied.whose.scope) or f"the group {applied.whose.member}"
-    sooner = "" if limit.what is What.REQUESTS else _SOONER
-    return LimitReached(
-        f"{whose} may use {limit.amount:g} {what} {_EVERY[limit.per]}, and that is reached. It is free again at "
-        f"{end.isoformat()}{sooner}. Who set the limit can raise it: groundwork limits",
-        retry_after_s=wait_s if limit.what is What.REQUESTS else min(wait_s, _FREED_WITHIN_S),
-        limit=limit.what.value,
-        whose=applied.whose.label,
-        amount=f"{limit.amount:g}",
-        per=limit.per.value,
-        free_at=end.isoformat(),
-        free_in_s=f"{math.ceil(wait_s)}",
+    if end is None:
+        error = LimitReached(
+            f"{whose} got {limit.amount:g} {what}, and too few are left. An administrator can grant more: groundwork limits grant",
+            retryable=False,
+        )
+    else:
+        wait_s = limit.per.ends_in_s(now)
+        sooner = _SOONER if limit.what in _GIVEN_BACK else ""
+        error = LimitReached(
+            f"{whose} may use {limit.amount:g} {what} {_EVERY[limit.per]}, and that is reached. It is free again at "
+            f"{end.isoformat()}{sooner}. Who set the limit can raise it: groundwork limits",
+            retry_after_s=min(wait_s, _FREED_WITHIN_S) if sooner else wait_s,
+            free_at=end.isoformat(),
+            free_in_s=f"{math.ceil(wait_s)}",
+        )
+    error.metadata.update(
+        limit=limit.what.value, whose=applied.whose.label, amount=f"{limit.amount:g}", per=limit.per.value
     )
+    return error

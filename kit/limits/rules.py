@@ -1,6 +1,7 @@
-"""What each tenant, group, user and API key may use in a second, a minute, an hour, a day or a month (UTC), by rules that an
-operator or administrator sets. All limits about a caller hold at once, so the tightest decides."""
+"""What each tenant, group, user and API key may use in a second, a minute, an hour, a day or a month (UTC), or in all, by rules
+that an operator or administrator sets. All limits about a caller hold at once, so the tightest decides."""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -25,24 +26,32 @@ class What(Enum):
     """Of tools in chats and research."""
     SECONDS = "seconds"
     """Worked on runs."""
+    DOCUMENTS = "documents"
+    """Files that were uploaded."""
+    CREDITS = "credits"
+    """Taken by answers from what was granted."""
 
 
 class Per(Enum):
-    """How long a window is. Windows begin with the second, minute, hour, day or month, in UTC."""
+    """How long a window is. Windows begin with the second, minute, hour, day or month, in UTC; one of them never ends."""
 
     SECOND = "second"
     MINUTE = "minute"
     HOUR = "hour"
     DAY = "day"
     MONTH = "month"
+    EVER = "ever"
+    """Of credits alone: what was granted in all."""
 
     def window(self, now: datetime) -> str:
         """The name of the window that `now` is in: hour-2026-01-31T13."""
+        if self is Per.EVER:
+            return "ever"
         digits = {Per.SECOND: 19, Per.MINUTE: 16, Per.HOUR: 13, Per.DAY: 10, Per.MONTH: 7}[self]
         return f"{self.value}-{now.astimezone(UTC).isoformat()[:digits]}"
 
-    def end(self, now: datetime) -> datetime:
-        """When the next window begins."""
+    def end(self, now: datetime) -> datetime | None:
+        """When the next window begins; None where none does."""
         minute = now.astimezone(UTC).replace(second=0, microsecond=0)
         hour = minute.replace(minute=0)
         match self:
@@ -56,11 +65,19 @@ class Per(Enum):
                 return hour.replace(hour=0) + timedelta(days=1)
             case Per.MONTH:
                 return (hour.replace(day=1, hour=0) + timedelta(days=32)).replace(day=1)
+            case Per.EVER:
+                return None
+
+    def ends_in_s(self, now: datetime) -> float:
+        """Seconds until the next window begins; infinite where none does."""
+        end = self.end(now)
+        return math.inf if end is None else (end - now).total_seconds()
 
     @property
     def seconds(self) -> int:
-        """The length of a window; of a month the longest."""
-        return {Per.SECOND: 1, Per.MINUTE: 60, Per.HOUR: 3_600, Per.DAY: 86_400, Per.MONTH: 2_678_400}[self]
+        """The length of a window; of a month the longest; 0 of one that never ends."""
+        lengths = {Per.SECOND: 1, Per.MINUTE: 60, Per.HOUR: 3_600, Per.DAY: 86_400, Per.MONTH: 2_678_400, Per.EVER: 0}
+        return lengths[self]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +87,11 @@ class Limit:
     what: What
     amount: float
     per: Per
+
+    @property
+    def is_possible(self) -> bool:
+        """Whether this is counted so: credits are a balance, all else is counted anew in each window."""
+        return (self.what is What.CREDITS) == (self.per is Per.EVER)
 
 
 class Scope(Enum):

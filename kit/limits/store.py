@@ -1,6 +1,6 @@
-"""Limits in the message store: the rules in the bucket LIMIT_RULES, and the counters in LIMIT_COUNTS or, of minutes and seconds,
-in LIMIT_RATES and LIMIT_SECONDS. These are streams whose server adds up what is sent to a subject (NATS, ADR-49): all processes
-count as one."""
+"""Limits in the message store: the rules in the bucket LIMIT_RULES, and the counters in LIMIT_COUNTS, or LIMIT_RATES and
+LIMIT_SECONDS of minutes and seconds, or LIMIT_CREDITS. These are streams whose server adds up what is sent to a subject (NATS,
+ADR-49): all processes count as one."""
 
 import base64
 import json
@@ -17,7 +17,7 @@ from kit.jetstream.opening import patient
 from kit.limits.counters import Counter
 from kit.limits.rules import EACH, Limit, Per, Rules, Scope, What, Whose
 from kit.records import set_aside
-from kit.shared_state import LIMIT_COUNTS, LIMIT_RATES, LIMIT_RULES, LIMIT_SECONDS
+from kit.shared_state import LIMIT_COUNTS, LIMIT_CREDITS, LIMIT_RATES, LIMIT_RULES, LIMIT_SECONDS
 from kit.state import Stream
 from kit.stores.followed_settings import FollowedSettings
 
@@ -35,9 +35,9 @@ class JetStreamCounters:
 
     @classmethod
     @patient
-    async def open(cls, nats: Nats) -> "JetStreamCounters":
+    async def open(cls, nats: Nats, *, takes_credits: bool = False) -> "JetStreamCounters":
         """Raises Unavailable."""
-        for stream in (LIMIT_COUNTS, *_IN_MEMORY):
+        for stream in (LIMIT_COUNTS, *_IN_MEMORY, *([LIMIT_CREDITS] if takes_credits else [])):
             await nats.ensure_stream(_config(stream))
         return cls(nats)
 
@@ -108,6 +108,8 @@ def _config(stream: Stream) -> api.StreamConfig:
 
 
 def _stream(counter: Counter) -> Stream:
+    if counter.is_balance:
+        return LIMIT_CREDITS
     if not counter.is_rate:
         return LIMIT_COUNTS
     return LIMIT_SECONDS if counter.window.startswith(Per.SECOND.value) else LIMIT_RATES

@@ -20,6 +20,7 @@ from kit.errors import GroundworkError
 from kit.jetstream import Nats
 from kit.jetstream.condition import StoreCondition
 from kit.jetstream.leases import NatsLeases
+from kit.limits.store import JetStreamCounters, LimitRules
 from kit.network.egress import EgressGuard, parse_networks
 from kit.process.service import Service
 from kit.stores.idempotency import IdempotencyKeys
@@ -43,6 +44,7 @@ from services.ingest.documents.deletion import Deletion
 from services.ingest.documents.listing import Listing
 from services.ingest.documents.revising import Reviser
 from services.ingest.documents.uploads.copying import Copying
+from services.ingest.documents.uploads.document_limits import DocumentLimits
 from services.ingest.documents.uploads.lanes import LaneChoice
 from services.ingest.documents.uploads.quota import StorageQuotas
 from services.ingest.documents.uploads.upload import Limits, Uploads
@@ -120,6 +122,8 @@ async def run_api(settings: IngestSettings) -> None:
         shared = await _shared(service, settings, metrics)
         spool = service.stack.enter_context(Spool.own(settings.data_dir / "ingest"))
         keys = await IdempotencyKeys.open(shared.nats, state.KEYS)
+        rules, counters = await LimitRules.open(shared.nats), await JetStreamCounters.open(shared.nats)
+        service.spawn(lasting("limits", rules.settings.follow))
         uploads = Uploads(
             documents=shared.documents,
             keys=keys,
@@ -136,6 +140,7 @@ async def run_api(settings: IngestSettings) -> None:
             new_id=_new_id,
             lanes=LaneChoice(settings.ingest_bulk_after, time.monotonic),
             quotas=StorageQuotas(shared.documents, settings.storage_quota_bytes, settings.storage_quotas),
+            document_limits=DocumentLimits(rules.rules, counters, _now),
             gatekeeper=Gatekeeper(
                 ClamdScanner(settings.scanner, settings.scanner_timeout_s) if settings.scanner else None,
                 metrics,

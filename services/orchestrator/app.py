@@ -47,7 +47,7 @@ from services.orchestrator.guard.canary import new_canary
 from services.orchestrator.guard.model import GuardedModel
 from services.orchestrator.guard.policy import Guard
 from services.orchestrator.handlers import ForgetHandler, LearningHandler, OrchestratorServicer
-from services.orchestrator.limits.reservations import Reservations
+from services.orchestrator.limits.reservations import Prices, Reservations
 from services.orchestrator.metrics import FORGET_QUEUE
 from services.orchestrator.models import RunLimits
 from services.orchestrator.modes.agents import discover_agents
@@ -119,7 +119,13 @@ async def run(settings: OrchestratorSettings) -> None:
         tally = await KeyValueTally.open(nats, retention_days=settings.usage_retention_days)
         brought = BroughtModels(credentials, guard)
         rules = await LimitRules.open(nats)
-        reservations = Reservations(rules.rules, await JetStreamCounters.open(nats), most_budgets(settings), _now)
+        reservations = Reservations(
+            rules.rules,
+            await JetStreamCounters.open(nats, takes_credits=True),
+            most_budgets(settings),
+            _now,
+            Prices(settings.run_credits, settings.research_credits),
+        )
         runs = Runs(
             RunServices(
                 state.store, state.markers, state.log, state.sources, modes, limits, brought, tally, reservations, _now

@@ -139,6 +139,12 @@ class OrchestratorSettings(MessageStoreSettings, SigningServiceSettings):
     run_max_cost_usd: float = Field(default=0.0, ge=0)
     """Dollars that models may cost for one run, the default and the most. 0 means no limit."""
 
+    run_credits: int = Field(default=1, ge=0)
+    """Credits that an answer takes, where credits were granted (`groundwork limits grant`)."""
+
+    research_credits: int = Field(default=10, ge=0)
+    """The same of research."""
+
     run_max_reasoning_steps: int = Field(default=10, ge=1)
     """The most times that a run may let its model ask for tools before it has to answer."""
 

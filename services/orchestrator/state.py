@@ -1,6 +1,14 @@
 """What the orchestrator keeps in the message store."""
 
-from kit.shared_state import FORGET, LIMIT_COUNTS, LIMIT_RATES, LIMIT_RULES, LIMIT_SECONDS, MODEL_SETTINGS
+from kit.shared_state import (
+    FORGET,
+    LIMIT_COUNTS,
+    LIMIT_CREDITS,
+    LIMIT_RATES,
+    LIMIT_RULES,
+    LIMIT_SECONDS,
+    MODEL_SETTINGS,
+)
 from kit.state import DAY_S, BellSubject, Bucket, Queue, Stream, Watch
 
 _WRITERS = ("orchestrator",)
@@ -112,7 +120,7 @@ LEARN = Queue(
 )
 BELL = BellSubject("runs", rung_by=_WRITERS)
 STATE = (
-    AGENT_SWITCHES, LIMIT_RULES, LIMIT_COUNTS, LIMIT_RATES, LIMIT_SECONDS,
+    AGENT_SWITCHES, LIMIT_RULES, LIMIT_COUNTS, LIMIT_CREDITS, LIMIT_RATES, LIMIT_SECONDS,
     FORGOTTEN, MODEL_CREDENTIALS, MODEL_SETTINGS, MARKERS, CANCELS, COSTS, KEYS, OWNERS, RECORDS, SOURCES, RUNS, LEARN, FORGET,
     BELL,
 )  # fmt: skip

@@ -13,7 +13,7 @@ from cli.errors import UsageError
 from cli.running import WHERE, run
 
 limits = typer.Typer(
-    help="How many requests, questions, tokens, dollars, calls of tools and seconds may be used; set rules.",
+    help="How many requests, questions, tokens, dollars, calls of tools, seconds, documents and credits may be used; set rules.",
     epilog=WHERE,
 )
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
@@ -24,9 +24,10 @@ Whose = Annotated[
         "(likewise)."
     ),
 ]
-_THINGS = ("requests", "runs", "research_runs", "tokens", "dollars", "tool_calls", "seconds")
+_THINGS = ("requests", "runs", "research_runs", "tokens", "dollars", "tool_calls", "seconds", "documents")
 _WINDOWS = ("second", "minute", "hour", "day", "month")
-_LIMIT = re.compile(rf"({'|'.join(_THINGS)})=([0-9]+(?:\.[0-9]+)?)/({'|'.join(_WINDOWS)})")
+_AMOUNT = r"([0-9]+(?:\.[0-9]+)?)"
+_LIMIT = re.compile(rf"({'|'.join(_THINGS)})={_AMOUNT}/({'|'.join(_WINDOWS)})|credits={_AMOUNT}")
 
 
 @limits.callback(invoke_without_command=True)
@@ -70,12 +71,35 @@ def set_rule(
     whose: Whose,
     at_most: Annotated[
         list[str],
-        typer.Argument(help=f"Limits of {', '.join(_THINGS)}, as tokens=200000/hour dollars=5/day."),
+        typer.Argument(
+            help=f"Limits of {', '.join(_THINGS)}, as tokens=200000/hour dollars=5/day, or credits=500 in all."
+        ),
     ],
     as_json: AsJson = False,
 ) -> None:
     """Set the limits of somebody, in place of those until now."""
     _put(whose, at_most, Output(as_json=as_json))
+
+
+@limits.command()
+def grant(
+    whose: Whose, amount: Annotated[int, typer.Argument(min=1, help="Further credits.")], as_json: AsJson = False
+) -> None:
+    """Grant further credits to somebody. Answers take them; those that fail or are cancelled take none."""
+    output = Output(as_json=as_json)
+
+    async def command(gateway: Gateway) -> int:
+        tenant = (await gateway.request("GET", "/v1/me"))["tenant"]
+        found = (await gateway.request("GET", "/v1/limits/rules"))["rules"]
+        rules = {rule["whose"]: rule["limits"] for rule in found if (rule["tenant_id"] or tenant) == tenant}
+        # A rule by name takes the place of the one for each: its limits go on to hold.
+        limits = rules.get(whose) or rules.get(f"{whose.partition(':')[0]}:*", [])
+        granted = amount + sum(each["amount"] for each in limits if each["what"] == "credits")
+        others = [each for each in limits if each["what"] != "credits"]
+        await _set(gateway, whose, [*others, {"what": "credits", "amount": granted, "per": "ever"}], output)
+        return 0
+
+    run(command)
 
 
 @limits.command()
@@ -86,28 +110,36 @@ def remove(whose: Whose, as_json: AsJson = False) -> None:
 
 def _put(whose: str, at_most: list[str], output: Output) -> None:
     async def command(gateway: Gateway) -> int:
-        wanted = {"limits": [_limit(each) for each in at_most]}
-        place = in_path(whose, "rule").replace("%2F", "/")  # of a group's name; the server takes no escaped slash
-        rule = await gateway.request("PUT", f"/v1/limits/rules/{place}", json=wanted)
-        if output.as_json:
-            output.json(rule)
-        else:
-            output.table(["whose", "tenant", "at most"], [_rule(rule)], whole={"whose"})
+        await _set(gateway, whose, [_limit(each) for each in at_most], output)
         return 0
 
     run(command)
+
+
+async def _set(gateway: Gateway, whose: str, limits: list[Json], output: Output) -> None:
+    place = in_path(whose, "rule").replace("%2F", "/")  # of a group's name; the server takes no escaped slash
+    rule = await gateway.request("PUT", f"/v1/limits/rules/{place}", json={"limits": limits})
+    if output.as_json:
+        output.json(rule)
+    else:
+        output.table(["whose", "tenant", "at most"], [_rule(rule)], whole={"whose"})
 
 
 def _limit(text: str) -> Json:
     """Raises UsageError."""
     if not (match := _LIMIT.fullmatch(text)):
         raise UsageError(
-            f"{text[:60]!r} is no limit; write one of {', '.join(_THINGS)} as tokens=200000/hour, for each {', '.join(_WINDOWS)}"
+            f"{text[:60]!r} is no limit; write one of {', '.join(_THINGS)} as tokens=200000/hour, for each {', '.join(_WINDOWS)}, "
+            "or credits=500"
         )
+    if match[4]:
+        return {"what": "credits", "amount": float(match[4]), "per": "ever"}
     return {"what": match[1], "amount": float(match[2]), "per": match[3]}
 
 
 def _words(limit: Json) -> str:
+    if limit["per"] == "ever":
+        return f"{limit['amount']:,.12g} {limit['what']} in all"
     return f"{limit['amount']:,.12g} {limit['what'].replace('_', ' ')} a{'n' * (limit['per'] == 'hour')} {limit['per']}"
 
 
@@ -117,4 +149,4 @@ def _rule(rule: Json) -> list[str]:
 
 def _state(state: Json) -> list[str]:
     used = "" if state["used"] is None else f"{state['used']:,.12g}"
-    return [state["whose"], _words(state["limit"]), used, state["free_at"]]
+    return [state["whose"], _words(state["limit"]), used, state["free_at"] or "when granted"]

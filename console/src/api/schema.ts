@@ -5530,7 +5530,7 @@ export interface components {
         };
         /**
          * Limit
-         * @description At most so much of something in each second, minute, hour, day or month (UTC).
+         * @description At most so much of something in each second, minute, hour, day or month (UTC), or in all.
          */
         Limit: {
             /**
@@ -5540,16 +5540,16 @@ export interface components {
             amount: number;
             /**
              * Per
-             * @description For how long.
+             * @description For how long. Credits are `ever`: a balance that only a grant fills. Nothing else is.
              * @enum {string}
              */
-            per: "second" | "minute" | "hour" | "day" | "month";
+            per: "second" | "minute" | "hour" | "day" | "month" | "ever";
             /**
              * What
-             * @description What is counted; `seconds` are those worked on answers.
+             * @description What is counted: `seconds` are those worked on answers, `documents` files that are uploaded, `credits` what answers take from what was granted.
              * @enum {string}
              */
-            what: "requests" | "runs" | "research_runs" | "tokens" | "dollars" | "tool_calls" | "seconds";
+            what: "requests" | "runs" | "research_runs" | "tokens" | "dollars" | "tool_calls" | "seconds" | "documents" | "credits";
         };
         /**
          * LimitList
@@ -5601,10 +5601,9 @@ export interface components {
         LimitState: {
             /**
              * Free At
-             * Format: date-time
-             * @description When counting begins anew.
+             * @description When counting begins anew; null of credits.
              */
-            free_at: string;
+            free_at?: string | null;
             /** @description The limit. */
             limit: components["schemas"]["Limit"];
             /**

@@ -119,7 +119,7 @@ class RequestLimits:
                     raise limit_reached(each, now)
                 used.append(taken)
                 left = max(0, math.floor(each.limit.amount) - max(taken.total, taken.own)) + taken.left
-                standings.append(Standing(each, left, (each.limit.per.end(now) - now).total_seconds()))
+                standings.append(Standing(each, left, each.limit.per.ends_in_s(now)))
         return standings
 
     def _current_count(self, applied: Applied, now: datetime) -> _Taken:

@@ -56,9 +56,16 @@ def _limit(message: pb.Limit) -> Limit:
             f"{', '.join(known[1])}",
             field="limits",
         )
+    limit = Limit(What(message.what), message.amount, Per(message.per))
+    if not limit.is_possible:
+        raise InvalidRequest(
+            f"a limit is {message.what} for each {message.per}; credits are a balance, which is written credits=500/ever, and all "
+            "else is counted for each second, minute, hour, day or month",
+            field="limits",
+        )
     if not (0 <= message.amount <= _MOST and math.isfinite(message.amount)):
         raise InvalidRequest(f"a limit's amount is {message.amount:g}; use 0 to {_MOST:g}", field="limits")
-    return Limit(What(message.what), message.amount, Per(message.per))
+    return limit
 
 
 def rule_to_proto(whose: Whose, limits: Sequence[Limit]) -> pb.LimitRule:
@@ -73,7 +80,8 @@ def state_to_proto(state: LimitState, principal: Principal) -> pb.LimitState:
     message = pb.LimitState(whose=state.applied.whose.label, limit=_limit_to_proto(state.applied.limit))
     if scope is not Scope.ALL or principal.may(OPERATOR):
         message.used = state.used
-    message.free_at.FromDatetime(state.free_at)
+    if state.free_at is not None:
+        message.free_at.FromDatetime(state.free_at)
     return message
 
 

@@ -34,32 +34,43 @@ _SHARE = 16
 
 
 @dataclass(frozen=True)
+class Prices:
+    """How many credits an answer takes."""
+
+    run: int = 1
+    research: int = 10
+
+
+@dataclass(frozen=True)
 class LimitState:
     """A limit that holds for a caller, and how much of it is used."""
 
     applied: Applied
     used: float
     """With what runs that go on have reserved."""
-    free_at: datetime
-    """When the window ends and counting begins anew."""
+    free_at: datetime | None
+    """When the window ends and counting begins anew; None of credits."""
 
 
 class Reservations:
     """Reserves for runs what they may use, and gives back what they did not."""
 
-    def __init__(self, rules: Rules, counters: Counters, most: Budgets, now: Callable[[], datetime]) -> None:
+    def __init__(
+        self, rules: Rules, counters: Counters, most: Budgets, now: Callable[[], datetime], prices: Prices = Prices()
+    ) -> None:
         """`most`: the most that any run may use."""
         self._rules = rules
         self._counters = counters
         self._most = most
         self._now = now
+        self._prices = prices
 
     async def reserve(self, record: RunRecord, key_id: str = "") -> RunRecord:
         """The run, asked for with that API key, with what was reserved for it, which its budgets do not exceed.
         Raises LimitReached, Unavailable."""
         now, request = self._now(), record.request
         asker = replace(record.principal, key_id=key_id)
-        wanted = {each: _wanted(each.limit, record, self._most) for each in self._rules.of(asker)}
+        wanted = {each: _wanted(each.limit, record, self._most, self._prices) for each in self._rules.of(asker)}
         asked = [(each, amount) for each, amount in wanted.items() if amount]
         answers = await asyncio.gather(
             *(self._take(each, amount, now) for each, amount in asked), return_exceptions=True
@@ -116,7 +127,7 @@ class Reservations:
         limit = _units(applied.limit)
         total = await self._counters.add(counter, amount)
         granted = amount - max(0, total - limit)
-        if granted >= min(amount, _LEAST.get(what, 1)):
+        if granted >= (amount if what is What.CREDITS else min(amount, _LEAST.get(what, 1))):
             reserved = Reserved(counter.whose.scope.value, what.value, counter.window, granted, counter.whose.member)
             if granted < amount:
                 await self._counters.add(counter, granted - amount)
@@ -135,13 +146,15 @@ class Reservations:
             await self._counters.add(counter, amount, once)
 
 
-def _wanted(limit: Limit, record: RunRecord, most: Budgets) -> int:
+def _wanted(limit: Limit, record: RunRecord, most: Budgets, prices: Prices) -> int:
     """How many units a run reserves; 0 where the limit is not about it."""
     asked, mode = record.request.budgets, record.request.mode
     is_research = mode is RunMode.AGENT
     match limit.what:
-        case What.REQUESTS:
+        case What.REQUESTS | What.DOCUMENTS:
             return 0
+        case What.CREDITS:
+            return prices.research if is_research else prices.run
         case What.RUNS:
             return 1
         case What.RESEARCH_RUNS:
@@ -183,7 +196,8 @@ def _left_of(reserved: Reserved, used: dict[What, float], status: RunStatus) -> 
     what = What(reserved.what)
     if what in used:
         return math.ceil(used[what] * _unit(what)) - reserved.amount
-    return -reserved.amount if status is RunStatus.FAILED else 0
+    given_back = [RunStatus.FAILED, *([RunStatus.CANCELLED] if what is What.CREDITS else [])]
+    return -reserved.amount if status in given_back else 0
 
 
 def _counter(applied: Applied, now: datetime) -> Counter:

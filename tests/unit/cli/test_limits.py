@@ -42,3 +42,22 @@ def test_limit_that_says_nothing_is_refused(server: FakeServer, groundwork: Comm
     result = groundwork("limits", "set", "subject:*", "tokens=many")
     assert result.exit_code == 2
     assert "tokens=200000/hour" in result.stderr
+
+
+def test_credits_are_granted_beside_what_is_granted_and_limited_already(
+    server: FakeServer, groundwork: Command
+) -> None:
+    sent: list[object] = []
+    granted = {"what": "credits", "amount": 50.0, "per": "ever"}
+    rules = [{**RULE, "limits": [TOKENS, granted]}, {"whose": "subject:ann", "tenant_id": "other", "limits": []}]
+    server.on("GET", "/v1/me", lambda http: http.json({"tenant": "acme"}))
+    server.on("GET", "/v1/limits/rules", lambda http: http.json({"rules": rules}))
+    server.on(
+        "PUT", "/v1/limits/rules/subject%3Aann", lambda http: (sent.append(json.loads(http.body)), http.json(RULE))
+    )
+    assert groundwork("limits", "grant", "subject:ann", "100").exit_code == 0
+    assert groundwork("limits", "set", "subject:ann", "credits=5").exit_code == 0
+    assert sent == [{"limits": [TOKENS, {**granted, "amount": 150.0}]}, {"limits": [{**granted, "amount": 5.0}]}]
+    state = {"whose": "subject", "limit": granted, "used": 7.0, "free_at": None}
+    server.on("GET", "/v1/limits", lambda http: http.json({"limits": [state]}))
+    assert "50 credits in all" in groundwork("limits").stdout

@@ -11,6 +11,7 @@ from pathlib import Path
 from prometheus_client import CollectorRegistry
 
 from kit.access.principal import ADMIN, Principal
+from kit.limits.rules import Rules
 from services.ingest.collections.document_access import AccessDesk
 from services.ingest.documents.access import Access
 from services.ingest.documents.catalog import Catalog
@@ -18,6 +19,7 @@ from services.ingest.documents.deletion import Deletion
 from services.ingest.documents.listing import Listing
 from services.ingest.documents.models import Document, IngestJob, Lane
 from services.ingest.documents.revising import Reviser
+from services.ingest.documents.uploads.document_limits import DocumentLimits
 from services.ingest.documents.uploads.lanes import LaneChoice
 from services.ingest.documents.uploads.quota import StorageQuotas
 from services.ingest.documents.uploads.upload import Limits, Upload, Uploads
@@ -52,6 +54,7 @@ from tests.unit.ingest.fakes import (
     FakeLeases,
     InlinePreparer,
 )
+from tests.unit.orchestrator.limits.counting import MemoryCounters
 
 TENANT = "local"
 ANN, BOB = Principal(TENANT, "ann"), Principal(TENANT, "bob")
@@ -139,7 +142,9 @@ class World:
         self.access_desk = AccessDesk(self.store, self.access, self.catalog, self.lists, self.clock)
         self.reviser = Reviser(self.store, self.jobs, self.clock, new_id=lambda: f"{next(numbers):032x}")
         self.listing = Listing(self.store, self.collections, self.files, self.catalog, self.access, spool)
+        self.limit_rules, self.counters = Rules(), MemoryCounters()
         self.uploads = Uploads(
+            document_limits=DocumentLimits(self.limit_rules, self.counters, self.clock),
             documents=self.store,
             keys=FakeKeys(),
             files=self.files,

@@ -10,9 +10,13 @@ import { useMay } from "../../shell/caller";
 
 type Limit = Schemas["Limit"];
 type Rule = Schemas["LimitRule"];
-const THINGS: Limit["what"][] = ["requests", "runs", "research_runs", "tokens", "dollars", "tool_calls", "seconds"];
-const WINDOWS: Limit["per"][] = ["second", "minute", "hour", "day", "month"];
+const THINGS: Limit["what"][] = ["requests", "runs", "research_runs", "tokens", "dollars", "tool_calls", "seconds", "documents", "credits"];
+const WINDOWS: Limit["per"][] = ["second", "minute", "hour", "day", "month", "ever"];
 const FIRST: Limit = { what: "tokens", amount: 200_000, per: "day" };
+
+/** Credits are a balance; all else is counted anew in each window. */
+const windowsOf = (what: Limit["what"]) => WINDOWS.filter((per) => (per === "ever") === (what === "credits"));
+const MOST_LIMITS = THINGS.flatMap(windowsOf).length;
 
 /** What the caller may use and has used; for those who may, the rules about others. */
 export function Limits() {
@@ -40,7 +44,7 @@ export function Limits() {
                 {used === null || used === undefined
                   ? amount(limit)
                   : t("limits.used", { used: amount({ ...limit, amount: used }), amount: amount(limit) })}{" "}
-                · {t("limits.freeAt", { moment: format.moment(free_at) })}
+                · {free_at ? t("limits.freeAt", { moment: format.moment(free_at) }) : t("limits.untilGranted")}
               </p>
             </li>
           ))}
@@ -153,6 +157,11 @@ function RuleDialog({ rule, onClose, onSave }: { rule: Rule; onClose: () => void
   const [limits, setLimits] = useState(rule.limits);
   const save = useMutation({ mutationFn: () => onSave({ whose: whose.trim(), limits }), onSuccess: onClose });
   const change = (index: number, by: Partial<Limit>) => setLimits(limits.map((each, at) => (at === index ? { ...each, ...by } : each)));
+  const changeWhat = (index: number, what: Limit["what"]) => {
+    const windows = windowsOf(what);
+    const { per } = limits[index] ?? FIRST;
+    change(index, { what, per: windows.includes(per) ? per : (windows.at(-1) ?? per) });
+  };
   const submit = (event: FormEvent) => {
     event.preventDefault();
     save.mutate();
@@ -181,7 +190,7 @@ function RuleDialog({ rule, onClose, onSave }: { rule: Rule; onClose: () => void
             </Field>
             <Field label={t("limits.what")}>
               {(id) => (
-                <select id={id} value={each.what} onChange={(event) => change(index, { what: event.target.value as Limit["what"] })}>
+                <select id={id} value={each.what} onChange={(event) => changeWhat(index, event.target.value as Limit["what"])}>
                   {THINGS.map((what) => (
                     <option key={what} value={what}>
                       {t(`limits.what_${what}`)}
@@ -193,7 +202,7 @@ function RuleDialog({ rule, onClose, onSave }: { rule: Rule; onClose: () => void
             <Field label={t("limits.per")}>
               {(id) => (
                 <select id={id} value={each.per} onChange={(event) => change(index, { per: event.target.value as Limit["per"] })}>
-                  {WINDOWS.map((per) => (
+                  {windowsOf(each.what).map((per) => (
                     <option key={per} value={per}>
                       {t(`limits.per_${per}`)}
                     </option>
@@ -207,7 +216,7 @@ function RuleDialog({ rule, onClose, onSave }: { rule: Rule; onClose: () => void
           </div>
         ))}
         <div className="actions start">
-          <Button icon="add" onPress={() => setLimits([...limits, FIRST])} isDisabled={limits.length >= THINGS.length * WINDOWS.length}>
+          <Button icon="add" onPress={() => setLimits([...limits, FIRST])} isDisabled={limits.length >= MOST_LIMITS}>
             {t("limits.add")}
           </Button>
         </div>

@@ -3726,11 +3726,13 @@ class Limit(_message.Message):
     AMOUNT_FIELD_NUMBER: _builtins.int
     PER_FIELD_NUMBER: _builtins.int
     what: _builtins.str
-    """What is counted: "requests" (to the gateway), "runs", "research_runs", "tokens", "dollars", "tool_calls" or "seconds" (worked on runs)."""
+    """What is counted: "requests" (to the gateway), "runs", "research_runs", "tokens", "dollars", "tool_calls", "seconds" (worked on runs),
+    "documents" (uploaded) or "credits" (which answers take from what was granted).
+    """
     amount: _builtins.float
     """At most so much; 0 allows none."""
     per: _builtins.str
-    """"second", "minute", "hour", "day" or "month"."""
+    """"second", "minute", "hour", "day" or "month"; of credits, and of nothing else, "ever"."""
     def __init__(
         self,
         *,

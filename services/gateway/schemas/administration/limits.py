@@ -11,15 +11,20 @@ _MOST = 1e15
 
 
 class Limit(RequestBody):
-    """At most so much of something in each second, minute, hour, day or month (UTC)."""
+    """At most so much of something in each second, minute, hour, day or month (UTC), or in all."""
 
-    what: Literal["requests", "runs", "research_runs", "tokens", "dollars", "tool_calls", "seconds"] = Field(
-        description="What is counted; `seconds` are those worked on answers."
+    what: Literal[
+        "requests", "runs", "research_runs", "tokens", "dollars", "tool_calls", "seconds", "documents", "credits"
+    ] = Field(
+        description="What is counted: `seconds` are those worked on answers, `documents` files that are uploaded, "
+        "`credits` what answers take from what was granted."
     )
     amount: Annotated[float, Field(ge=0, le=_MOST, allow_inf_nan=False)] = Field(
         description="At most so much; 0 allows none."
     )
-    per: Literal["second", "minute", "hour", "day", "month"] = Field(description="For how long.")
+    per: Literal["second", "minute", "hour", "day", "month", "ever"] = Field(
+        description="For how long. Credits are `ever`: a balance that only a grant fills. Nothing else is."
+    )
 
 
 class LimitState(BaseModel):
@@ -32,7 +37,7 @@ class LimitState(BaseModel):
         description="Used in this window, with what questions that are being answered have reserved. Of `all` only "
         "operators see it.",
     )
-    free_at: Moment = Field(description="When counting begins anew.")
+    free_at: Moment | None = Field(default=None, description="When counting begins anew; null of credits.")
 
 
 class LimitList(BaseModel):
@@ -65,5 +70,5 @@ class NewLimits(RequestBody):
     """The limits of a rule."""
 
     limits: list[Limit] = Field(
-        max_length=35, description="They take the place of those until now; none removes the rule."
+        max_length=41, description="They take the place of those until now; none removes the rule."
     )

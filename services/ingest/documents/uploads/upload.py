@@ -29,6 +29,7 @@ from services.ingest.documents.file_users import files_of
 from services.ingest.documents.models import Content, Document, Lane, Origin, Status, StoredDocument
 from services.ingest.documents.revising import Reviser
 from services.ingest.documents.uploads import naming
+from services.ingest.documents.uploads.document_limits import DocumentLimits
 from services.ingest.documents.uploads.lanes import LaneChoice
 from services.ingest.documents.uploads.quota import StorageQuotas
 from services.ingest.errors import BadAccess, CollectionNotFound, DocumentNotFound, NameTaken, UploadCorrupt
@@ -115,6 +116,7 @@ class Uploads:
         new_id: Callable[[], str],
         lanes: LaneChoice,
         quotas: StorageQuotas,
+        document_limits: DocumentLimits,
         gatekeeper: Gatekeeper,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
@@ -133,6 +135,7 @@ class Uploads:
         self._new_id = new_id
         self._lanes = lanes
         self._quotas = quotas
+        self._document_limits = document_limits
         self._gatekeeper = gatekeeper
         self._sleep = sleep
 
@@ -144,15 +147,20 @@ class Uploads:
         if upload.access is not None:
             check_owned(collection)
         upload = replace(upload, by=caller, lane=self._lanes.choose(caller, upload.collection_id, upload.lane))
-        async with self._received(tenant_id, upload, data) as (upload, content, file):
-            if not upload.idempotency_key:
-                return await self._take(tenant_id, upload, content, file)
-
+        async with (
+            self._document_limits.hold(caller) as counted,
+            self._received(tenant_id, upload, data) as (upload, content, file),
+        ):
             taken: list[Document] = []
 
-            async def make(_: Attempt) -> str:
+            async def make(_: Attempt | None) -> str:
                 taken.append(await self._take(tenant_id, upload, content, file))
+                counted.is_stored = True
                 return taken[-1].document_id
+
+            if not upload.idempotency_key:
+                await make(None)
+                return taken[-1]
 
             same = upload.content_with(content.sha256)
             key = upload.idempotency_key

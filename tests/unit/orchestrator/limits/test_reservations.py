@@ -181,11 +181,31 @@ async def test_run_begins_and_ends_though_its_rate_cannot_be_counted() -> None:
 def test_windows_end_with_the_second_the_minute_the_hour_the_day_and_the_month() -> None:
     at = datetime(2026, 12, 31, 23, 59, 59, 400_000, tzinfo=UTC)
     new_year = datetime(2027, 1, 1, tzinfo=UTC)
-    assert [per.end(at) for per in Per] == [new_year] * 5
+    assert [per.end(at) for per in Per] == [*[new_year] * 5, None]
     assert [per.window(at) for per in Per] == [
         "second-2026-12-31T23:59:59",
         "minute-2026-12-31T23:59",
         "hour-2026-12-31T23",
         "day-2026-12-31",
         "month-2026-12",
+        "ever",
     ]
+
+
+async def test_credits_are_a_balance_that_failed_and_cancelled_answers_leave_as_it_was() -> None:
+    desk = Desk(ann=Limit(What.CREDITS, 12, Per.EVER))
+    research = await desk.reservations.reserve(run(1, mode=RunMode.AGENT))
+    await desk.reservations.settle(research, RunStatus.COMPLETED, Usage())
+    assert await desk.used() == [10]
+    for number, status in ((2, RunStatus.FAILED), (3, RunStatus.CANCELLED)):
+        await desk.reservations.settle(await desk.reservations.reserve(run(number)), status, Usage(prompt_tokens=9))
+    assert await desk.used() == [10]
+    desk.now = datetime(2027, 1, 31, tzinfo=UTC)
+    with pytest.raises(LimitReached, match=r"you got 12 credits, and too few are left") as refused:
+        await desk.reservations.reserve(run(4, mode=RunMode.AGENT))
+    assert (refused.value.retryable, refused.value.retry_after_s) == (False, None)
+    await desk.reservations.reserve(run(5))
+    desk.rules.set(ANN, [Limit(What.CREDITS, 21, Per.EVER)])
+    await desk.reservations.reserve(run(6, mode=RunMode.AGENT))
+    (state,) = await desk.reservations.states(Principal("acme", "ann"))
+    assert (state.used, state.free_at) == (21, None)
