@@ -400,6 +400,8 @@ class SearchQuery:
     """How much each engine counts, `dense` and `lexical`; empty: the retriever decides."""
     explain: bool = False
     """Whether each passage says where it stood at each stage, and what was left out is listed."""
+    reranks: bool = True
+    """Whether the retriever may rerank; it decides whether that pays."""
 
 
 @dataclass(frozen=True)

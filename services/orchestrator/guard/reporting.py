@@ -13,8 +13,15 @@ _tell: ContextVar[Tell | None] = ContextVar("tell_of_safety", default=None)
 
 @contextmanager
 def report_safety_to(tell: Tell) -> Iterator[None]:
-    """Within the block, findings go to `tell`."""
-    token = _tell.set(tell)
+    """Within the block, findings go to `tell`, each once: several steps may read the same passage."""
+    said: set[Safety] = set()
+
+    async def tell_once(seen: Safety) -> None:
+        if seen not in said:
+            said.add(seen)
+            await tell(seen)
+
+    token = _tell.set(tell_once)
     try:
         yield
     finally:

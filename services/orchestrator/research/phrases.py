@@ -64,6 +64,6 @@ def phrases_for(question: str) -> Phrases:
 
 
 def listed(items: Sequence[str]) -> str:
-    """The first of the items, and how many there are besides."""
+    """The first of the items without their question marks, and how many there are besides."""
     rest = len(items) - _LISTED
-    return "; ".join(items[:_LISTED]) + (f"; … (+{rest})" if rest > 0 else "")
+    return "; ".join(each.rstrip("?？؟ ") for each in items[:_LISTED]) + (f"; … (+{rest})" if rest > 0 else "")

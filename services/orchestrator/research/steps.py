@@ -11,6 +11,7 @@ from kit.errors import GroundworkError
 from kit.llm import LanguageModel, Operation
 from services.orchestrator.answering.drafting import Drafter, degraded
 from services.orchestrator.errors import BudgetSpent
+from services.orchestrator.guard.policy import flag_passages
 from services.orchestrator.log.events import Coverage, Retrieval, Thinking
 from services.orchestrator.models import ResearchOptions, RunRecord, SearchQuery, Tool, Turn
 from services.orchestrator.modes.threads import Threads, forgotten_documents, forgotten_sources
@@ -369,6 +370,8 @@ class ResearchSteps:
             show=lambda found: describe_round(found, fused(found), number, investigation.title, state.known.evidence),
         )
         state.evidence = fused(found)
+        if not investigation.title:  # passages of investigations are flagged when they are joined and numbered
+            await flag_passages(state.evidence.evidence)
         state.found.append(found)
         state.searches += searches
         for part in found.degraded:

@@ -55,6 +55,7 @@ class RetrieverSearcher:
             strategy=_NUMBERS.get(query.strategy, pb.STRATEGY_UNSPECIFIED),
             must_phrases=query.must_phrases,
             explain=query.explain,
+            rerank=pb.RERANK_MODE_UNSPECIFIED if query.reranks else pb.RERANK_MODE_OFF,
             weights=pb.EngineWeights(**query.weights) if query.weights else None,
         )
         try:

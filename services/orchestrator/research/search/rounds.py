@@ -100,6 +100,7 @@ async def _search(
         strategy=planned.strategy or route,
         must_phrases=planned.must_phrases,
         explain=True,
+        reranks=not is_narrow,
         metadata={**base.metadata, **{each.key: each.values for each in own.metadata}},
         date_from=own.date_from or base.date_from,
         date_to=own.date_to or base.date_to,
