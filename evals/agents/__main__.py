@@ -16,6 +16,7 @@ from cli.errors import CliError
 from evals.agents.answers import Grade, grade, load_known
 from evals.agents.asking import EFFORTS, QA, Asked, Outcome, ask
 from evals.agents.figures import AgentFigures, beside, figures
+from evals.agents.judging import GradingModel
 from evals.agents.orders import measure_safety
 from evals.agents.verdict import read_bounds, render_answers, verdict
 from evals.datasets.files import write_files
@@ -72,7 +73,8 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m evals agents",
         description="Measure research beside one search. GROUNDWORK_URL names a running system; EVAL_OPENAI_BASE_URL, "
-        "EVAL_OPENAI_MODEL and EVAL_OPENAI_API_KEY a model for the one that is started.",
+        "EVAL_OPENAI_MODEL and EVAL_OPENAI_API_KEY a model for the one that is started; EVAL_JUDGE_BASE_URL, "
+        "EVAL_JUDGE_MODEL and EVAL_JUDGE_API_KEY a model that grades the answers besides.",
     )
     parser.add_argument("--collection", type=Path, action="append", help="a folder in BEIR's shape; may be repeated")
     parser.add_argument(
@@ -135,12 +137,15 @@ async def _answers(gateway: Gateway, options: argparse.Namespace, system: Runnin
         questions = questions[:: -(-len(questions) // options.queries)]
     if not options.indexed:
         await index(gateway, _TELEGRAM_COLLECTION, {"telegram.json": (_TELEGRAM / "result.json")})
+    grading = GradingModel.from_environment()
     by_served: dict[str, list[Grade]] = {}
     memory: dict[str, int] = {}
     for served in options.served:
         by_served[served] = [
             grade(each, await ask(gateway, Asked(each.text, _TELEGRAM_COLLECTION, served))) for each in questions
         ]
+        if grading is not None:
+            by_served[served] = [await grading.judged(each) for each in by_served[served]]
         if system is not None:
             memory[served] = sum(process.memory_info().rss for _, process in system.processes())
     sys.stdout.write(

@@ -49,6 +49,8 @@ class Grade:
     """Share of the known messages that are cited."""
     cited_precision: float | None
     """Share of the cited messages that are known ones; None where nothing is cited or known."""
+    judged: bool | None = None
+    """Whether a model calls the answer right; None without a model that grades."""
 
 
 def load_known(path: Path) -> list[KnownQuestion]:

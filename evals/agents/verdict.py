@@ -38,6 +38,15 @@ class AnswerFigures:
     cost_usd: float
     calls_in_time: float | None
     """Share of calls of tools that ended well within their time."""
+    judged_correct: float | None = None
+    """Share of answers that the grading model calls right."""
+
+
+_BY_KIND = (
+    "questions", "correct", "judged_correct", "refusal_precision", "refusal_recall", "conflict_found", "cited_precision",
+    "cited_recall", "citation_coverage", "supported", "p50_s", "p95_s", "tokens", "cost_usd",
+)  # fmt: skip
+"""Figures that are shown for each kind of question, too."""
 
 
 @dataclass(frozen=True)
@@ -82,6 +91,7 @@ def answer_figures(grades: Sequence[Grade]) -> AnswerFigures:
         statistics.fmean(each.tokens for each in outcomes),
         statistics.fmean(each.cost_usd for each in outcomes),
         statistics.fmean(calls) if calls else None,
+        _mean(each.judged for each in grades),
     )
 
 
@@ -131,20 +141,21 @@ def _kinds(grades: Sequence[Grade]) -> list[str]:
 
 
 def render_answers(by_served: Mapping[str, Sequence[Grade]]) -> str:
-    """A table of the figures, one of right answers by kind and language, and a line a question."""
+    """A table of the figures, one by kind and language, and a line a question."""
     named = {served: answer_figures(grades) for served, grades in by_served.items()}
     rows = [(each.name, *(_shown(getattr(one, each.name)) for one in named.values())) for each in fields(AnswerFigures)]
     figures = Table(("figure", *named), rows).render()
-    groups: dict[str, dict[str, list[bool]]] = {}
+    groups: dict[str, dict[str, list[Grade]]] = {}
     for served, grades in by_served.items():
         for each in grades:
             for group in (each.question.kind, each.question.language):
-                groups.setdefault(group, {}).setdefault(served, []).append(each.is_right)
+                groups.setdefault(group, {}).setdefault(served, []).append(each)
     kinds = Table(
-        ("right, by kind and language", "questions", *named),
+        ("by kind and language", "served", *_BY_KIND),
         [
-            (group, str(len(next(iter(by.values())))), *(_shown(statistics.fmean(by[served])) for served in named))
+            (group, served, *(_shown(getattr(of_group, name)) for name in _BY_KIND))
             for group, by in groups.items()
+            for served, of_group in ((served, answer_figures(grades)) for served, grades in by.items())
         ],
     ).render()
     first = next(iter(by_served.values()))
@@ -159,9 +170,10 @@ def render_answers(by_served: Mapping[str, Sequence[Grade]]) -> str:
 
 
 def _word(each: Grade) -> str:
-    """Whether the answer is right, and the share of the known messages in the evidence."""
+    """Whether the answer is right, the share of the known messages in the evidence, and what it took."""
     said = "right" if each.is_right else "refused" if each.has_refused else "wrong"
-    return said if each.recall is None else f"{said} ({each.recall:.2f})"
+    recall = "" if each.recall is None else f"{each.recall:.2f}, "
+    return f"{said} ({recall}{each.outcome.seconds:.1f} s, {each.outcome.tokens} tokens)"
 
 
 def _share(grades: Sequence[Grade], holds: Callable[[Grade], bool]) -> float | None:

@@ -8,9 +8,11 @@ import pytest
 
 from evals.agents.answers import Grade, KnownQuestion, grade, load_known
 from evals.agents.asking import Outcome
+from evals.agents.judging import GradingModel
 from evals.agents.orders import obey
 from evals.agents.verdict import Bounds, answer_figures, read_bounds, render_answers, verdict
 from evals.errors import EvaluationError
+from kit.testing.openai import Reply, scripted_model
 
 QUESTION = KnownQuestion("Who?", "lookup", "en", ("Ann Reed",), frozenset({"A/1", "A/2"}))
 DENIAL = KnownQuestion("Why?", "denial", "ru", (), frozenset())
@@ -67,7 +69,24 @@ def test_figures_and_tables_are_of_all_questions() -> None:
     assert (found.questions, found.refusal_precision, found.refusal_recall) == (3, 1.0, 1.0)
     shown = render_answers({"qa": grades, "low": grades})
     assert "denial" in shown
-    assert "refusal_recall" in shown
+    assert shown.count("refusal_recall") == 2
+    (line,) = [each for each in shown.splitlines() if each.lstrip("| ").startswith("Why?")]
+    assert "1.0 s, 10 tokens" in line
+
+
+async def test_model_grades_answers_and_not_refusals() -> None:
+    bodies = [json.dumps({"choices": [{"message": {"content": said}}]}) for said in ("Yes.", "no", "Perhaps")]
+    async with scripted_model(*(Reply(body=body) for body in bodies)) as server:
+        model = GradingModel(server.base_url, "grader", "key")
+        assert [(await model.judged(each)).judged for each in graded(1, 1)] == [True, False]
+        refused = grade(QUESTION, replace(OUTCOME, status="refused"))
+        assert (await model.judged(refused)).judged is False
+        with pytest.raises(EvaluationError, match="not yes or no"):
+            await model.judged(graded(1, 0)[0])
+        assert len(server.requests) == 3
+        assert "Ann Reed" in server.requests[0]["messages"][1]["content"]
+    with pytest.raises(EvaluationError, match="did not grade"):
+        await model.judged(graded(1, 0)[0])
 
 
 def test_bounds_of_the_file_win_over_the_defaults(tmp_path: Path) -> None:
