@@ -14,6 +14,7 @@ from services.orchestrator.conflicts.grouping import is_same
 from services.orchestrator.log.events import Degradation, Evidence, Thinking
 from services.orchestrator.prompts.fencing import RULE
 from services.orchestrator.prompts.passages import source_block
+from services.orchestrator.research.amounts import source_of
 from services.orchestrator.research.asking_model import fill_in_schema
 
 _MOST_SIDES = 4
@@ -73,13 +74,13 @@ async def compare_by_model(model: LanguageModel, question: str, evidence: Sequen
     shown = [replace(each, text=each.text[:each_chars]) for each in evidence]
     ends = accumulate(len(each.text) for each in shown)
     shown = [each for each, end in zip(shown, ends, strict=True) if end <= room]
-    if len({each.document_id for each in shown}) < 2:
+    if len({source_of(each) for each in shown}) < 2:
         return []
     asked = "\n".join([f"Question: {question}", "Passages:", *map(source_block, shown)])
     said = await fill_in_schema(model, SCHEMA, _COMPARE, asked, operation=Operation.VERIFY)
     passages = {each.number: each for each in shown}
     values = tuple(_different(said["sides"], passages))
-    if len({passages[value.source].document_id for value in values}) < 2:
+    if len({source_of(passages[value.source]) for value in values}) < 2:
         return []
     first = passages[values[0].source]
     what = f"{first.text[values[0].unit_start : values[0].start]}{_GAP}{first.text[values[0].end : values[0].unit_end]}"

@@ -21,6 +21,7 @@ from services.orchestrator.log.events import (
 from services.orchestrator.log.screen import Screen
 from services.orchestrator.models import ResearchOptions, RunRecord
 from services.orchestrator.modes.drafts import answer_of, checked, write_draft
+from services.orchestrator.research.amounts import find_different_amounts
 from services.orchestrator.research.disagreements import Compared, compare_by_model, describe_compared
 from services.orchestrator.research.endings import AnswerEnding, by_citation, ending_of, reconciled, with_note
 from services.orchestrator.research.event_payloads import degradations
@@ -71,12 +72,17 @@ class ResearchRun:
         return await self._in_sections("second", draft, task, state, sections, with_headings=False)
 
     async def _with_conflict(self, draft: Draft, task: Task, state: RoundsState) -> Draft:
-        """What a model has written, with both sides where it finds that sources disagree in other words than each other's. One that
-        refuses has read them all."""
-        is_compared = draft.method == MODEL and not draft.is_refusal and not draft.conflicts
+        """The draft with both sides where sources give different amounts, or where a model finds that they disagree in other words
+        than each other's. A model that refuses has read them all."""
+        if draft.conflicts or draft.is_refusal:
+            return draft
+        evidence = _best_first(state)
+        if amounts := find_different_amounts(task.question, evidence):
+            return await self._services.drafter.with_disagreements(draft, amounts, task.asked, state.evidence.evidence)
+        is_compared = draft.method == MODEL
         if not is_compared or task.effort is Effort.LOW or state.spent_budget or not self._services.has_judge:
             return draft
-        compare = partial(self._compared, task.question, _best_first(state))
+        compare = partial(self._compared, task.question, evidence)
         compared = await self._run.once("conflict", compare, Compared, show=describe_compared, is_last_resort=True)
         drafter = self._services.drafter
         return await drafter.with_disagreements(draft, compared.disagreements, task.asked, state.evidence.evidence)

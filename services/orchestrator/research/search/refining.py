@@ -30,7 +30,8 @@ def refine_by_rules(
         for part, row in zip(parts, coverage.parts, strict=False)
         if row.state in (PartState.MISSING, PartState.PARTLY)
     ]
-    named = (PlannedSearch(hop.name, Purpose.NAME) for hop in _hops(question, parts, lacking, evidence))
+    # A name is written as passages write it: its words find it, without a vector of it and without reranking.
+    named = (PlannedSearch(hop.name, Purpose.NAME, LEXICAL) for hop in _hops(question, parts, lacking, evidence))
     missing = (
         PlannedSearch(part.subject.text, Purpose.SUBJECT, LEXICAL)
         for part in lacking

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from kit.errors import DeadlineExceeded, GroundworkError, Internal, ResourceExhausted, Unavailable
+from kit.queries.shape import LEXICAL
 from services.orchestrator.log.events import Coverage, Degradation, Evidence
 from services.orchestrator.models import SearchQuery
 from services.orchestrator.ports import Searcher
@@ -93,14 +94,15 @@ async def _search(
 ) -> tuple[RankedPassages, RoundFound]:
     own = planned.filter
     is_narrow = planned.purpose in (Purpose.SUBJECT, Purpose.NAME, Purpose.PHRASE)
+    strategy = planned.strategy or route
     query = replace(
         base,
         queries=(planned.text,),
         top_k=min(_NARROW_TOP_K, base.top_k) if is_narrow else base.top_k,
-        strategy=planned.strategy or route,
+        strategy=strategy,
         must_phrases=planned.must_phrases,
         explain=True,
-        reranks=not is_narrow,
+        reranks=not (is_narrow and strategy == LEXICAL),
         metadata={**base.metadata, **{each.key: each.values for each in own.metadata}},
         date_from=own.date_from or base.date_from,
         date_to=own.date_to or base.date_to,

@@ -18,7 +18,7 @@ from tests.unit.orchestrator.research.test_research import PLANNED, Stage, answe
 QUESTION = "How many beds does the Leith hospital have?"
 BEDS: Mapping[str, str] = {
     "report 2021": "In its last year the Leith hospital ran 120 beds, most of them in the east wing.",
-    "press 2024": "Patients find 95 beds when they come to the hospital in Leith.",
+    "press 2024": "Patients find 95 beds when they come to the infirmary of Leith.",
     "kitchen": "The kitchen of the Leith hospital cooks for 300 guests.",
 }
 WRITTEN = ["In its last year the Leith hospital ran 120 beds. [1]"]

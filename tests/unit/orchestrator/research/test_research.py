@@ -32,6 +32,8 @@ from services.orchestrator.modes.documents import Limits
 from services.orchestrator.modes.research import Research
 from services.orchestrator.modes.serving import Modes
 from services.orchestrator.research.gate import ResearchGate
+from services.orchestrator.research.models import PlannedSearch, Purpose
+from services.orchestrator.research.search.rounds import search_all
 from services.orchestrator.steps.usage import Metered
 from tests.unit.orchestrator.cutting import (
     AT,
@@ -164,13 +166,35 @@ async def test_passage_that_gives_orders_is_flagged_once_in_all_rounds(effort: s
     assert found[flagged.start : flagged.end] in order
 
 
-async def test_only_searches_for_what_the_question_asks_are_reranked() -> None:
-    stage = Stage()
-    await stage.run(effort="medium")
-    assert {each.queries[0]: each.reranks for each in stage.corpus.queries} == {
-        QUESTION: True,
-        "The Iron Harbour": False,
+async def test_sources_with_different_amounts_in_words_of_their_own_are_a_conflict_without_a_model() -> None:
+    texts = {
+        "report 2021": "In its last year the Leith hospital ran 120 beds, most of them in the east wing.",
+        "press 2024": "Patients find 95 beds when they come to the hospital in Leith.",
     }
+    answer = answer_of(await Stage(Corpus(texts)).run("How many beds does the Leith hospital have?", effort="low"))
+    assert answer.ending == "conflict"
+    (conflict,) = answer.conflicts
+    assert [(side.value, side.date) for side in conflict.sides] == [("95 beds", "2024"), ("120 beds", "2021")]
+    assert {each.document_name for each in answer.citations} == {"report 2021.md", "press 2024.md"}
+
+
+async def test_search_for_words_alone_whose_best_counts_is_not_reranked() -> None:
+    corpus = Corpus()
+    searches = [
+        PlannedSearch(QUESTION, Purpose.QUESTION),
+        PlannedSearch("The Iron Harbour", Purpose.SUBJECT),
+        PlannedSearch("Edda Lindqvist", Purpose.NAME, "lexical"),
+        PlannedSearch("director of films", Purpose.PHRASE, "lexical"),
+        PlannedSearch("harbour director", Purpose.REWRITE, "lexical"),
+    ]
+    await search_all(corpus, SearchQuery((), ("default",)), searches, "hybrid", at_once=1)
+    assert [(each.strategy, each.reranks) for each in corpus.queries] == [
+        ("hybrid", True),
+        ("hybrid", True),
+        ("lexical", False),
+        ("lexical", False),
+        ("lexical", True),
+    ]
 
 
 async def test_what_is_not_there_is_said_to_be_missing() -> None:
