@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+from enum import StrEnum
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -14,9 +17,27 @@ from cli.display.terminal import escape
 from cli.errors import UsageError
 from cli.running import WHERE, run
 
-threads = typer.Typer(no_args_is_help=True, help="Threads: list, show, delete.", epilog=WHERE)
+threads = typer.Typer(no_args_is_help=True, help="Threads: list, show, export, delete.", epilog=WHERE)
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
+
+
+class Format(StrEnum):
+    """What a conversation is written as."""
+
+    MARKDOWN = "markdown"
+    DOCX = "docx"
+
+
+class Language(StrEnum):
+    """Of the words that are not of the conversation."""
+
+    EN = "en"
+    DE = "de"
+    RU = "ru"
+    HE = "he"
+
+
 _ENDINGS = {
     "cancelled": "You stopped this answer.",
     "timeout": "This answer ran out of time.",
@@ -67,6 +88,35 @@ def show_thread(
         output.out.print(f"[bold]{escape(thread['title'])}[/bold]")
         for message in thread["messages"]:
             _say(output, message)
+        return 0
+
+    run(command)
+
+
+@threads.command(name="export")
+def export_thread(
+    thread_id: Annotated[str, typer.Argument(help="The thread.")],
+    file: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Write it to this new file instead of standard output.")
+    ] = None,
+    form: Annotated[
+        Format | None,
+        typer.Option("--format", help="The default is docx for a file that ends in .docx, else markdown."),
+    ] = None,
+    language: Annotated[Language, typer.Option(help="Of headings such as “Sources”.")] = Language.EN,
+) -> None:
+    """Write a conversation as Markdown or for a word processor, with the passages that each answer cites."""
+    is_word = file is not None and file.suffix.lower() == ".docx"
+    form = form or (Format.DOCX if is_word else Format.MARKDOWN)
+
+    async def command(gateway: Gateway) -> int:
+        if file is None and form is Format.DOCX:
+            raise UsageError("docx is not text: name a file for it, with --output FILE.docx")
+        if file is not None and file.exists():
+            raise UsageError(f"{file} exists already; name a new file, or remove that one")
+        path = f"/v1/threads/{in_path(thread_id, 'thread')}/export"
+        content = await gateway.content(path, params={"format": form.value, "language": language.value})
+        _write(content, file)
         return 0
 
     run(command)
@@ -127,6 +177,17 @@ def delete_threads(
         )
 
     run(command)
+
+
+def _write(content: bytes, file: Path | None) -> None:
+    if file is None:
+        sys.stdout.write(content.decode())
+        return
+    try:
+        with file.open("xb") as made:
+            made.write(content)
+    except OSError as error:
+        raise UsageError(f"{file} cannot be written: {error.strerror}. Name another file with --output") from error
 
 
 def _given(answer: str) -> Json:

@@ -7,12 +7,12 @@ from typing import Annotated
 
 import typer
 
-from cli.client.gateway import Gateway, in_path
+from cli.client.gateway import Gateway, Json, in_path
 from cli.deleting import Yes, delete_each
 from cli.display.output import Output, describe_document
 from cli.running import WHERE, run
 
-documents = typer.Typer(no_args_is_help=True, help="Documents: list, show, delete.", epilog=WHERE)
+documents = typer.Typer(no_args_is_help=True, help="Documents: list, show, revisions, delete.", epilog=WHERE)
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
 Collection = Annotated[str, typer.Option("--collection", "-c", help="Collection.")]
@@ -63,6 +63,39 @@ def show_document(document_id: str, as_json: AsJson = False) -> None:
         return 0
 
     run(command)
+
+
+@documents.command(name="revisions")
+def list_revisions(document_id: str, as_json: AsJson = False) -> None:
+    """Revisions of a document, newest first: what became of each, when it was asked for and by whom."""
+    output = Output(as_json=as_json)
+
+    async def command(gateway: Gateway) -> int:
+        found = await gateway.request("GET", f"/v1/documents/{in_path(document_id, 'document')}/revisions")
+        if as_json:
+            output.json(found)
+            return 0
+        revisions = sorted(found["revisions"], key=lambda each: each["number"], reverse=True)
+        output.table(
+            ["number", "state", "bytes", "chunks", "asked for", "by", "error"], [_row(each) for each in revisions]
+        )
+        return 0
+
+    run(command)
+
+
+def _row(revision: Json) -> list[str]:
+    size, chunks = (str(revision.get(key) or "") for key in ("size_bytes", "chunk_count"))
+    when, who = (revision.get(key) or "" for key in ("queued_at", "queued_by"))
+    return [
+        str(revision["number"]),
+        revision["state"] or "unknown",
+        size,
+        chunks,
+        when,
+        who,
+        (revision.get("error") or {}).get("message", ""),
+    ]
 
 
 @documents.command(name="delete")

@@ -50,9 +50,12 @@ class Handler(BaseHTTPRequestHandler):
 
     def json(self, value: Any, status: int = 200) -> None:
         """A JSON answer."""
-        body = json.dumps(value).encode()
+        self.content(json.dumps(value).encode(), status, "application/json")
+
+    def content(self, body: bytes, status: int = 200, media_type: str = "text/markdown") -> None:
+        """Any answer."""
         self.send_response(status)
-        self.send_header("content-type", "application/json")
+        self.send_header("content-type", media_type)
         self.send_header("content-length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)

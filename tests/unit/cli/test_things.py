@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from click.testing import Result
@@ -51,6 +52,35 @@ def test_threads_are_listed_and_shown_with_sources(server: FakeServer, groundwor
         "  [1] a.md: “30 days.”",
     ]
     assert json.loads(groundwork("threads", "show", "t1", "--json").stdout)["messages"] == messages
+
+
+def test_a_conversation_is_exported_as_text_and_to_a_new_file(
+    server: FakeServer, groundwork: Command, tmp_path: Path
+) -> None:
+    server.on("GET", "/v1/threads/t1/export", lambda http: http.content(f"# Leave\n{http.path}".encode()))
+    assert groundwork("threads", "export", "t1").stdout == "# Leave\n/v1/threads/t1/export?format=markdown&language=en"
+    file = tmp_path / "leave.docx"
+    assert groundwork("threads", "export", "t1", "-o", str(file), "--language", "he").exit_code == 0
+    assert file.read_bytes().endswith(b"?format=docx&language=he")
+    again = groundwork("threads", "export", "t1", "-o", str(file))
+    assert (again.exit_code, "exists already" in again.stderr) == (2, True)
+    for arguments, why in (
+        (("--format", "docx"), "--output FILE.docx"),
+        (("-o", str(tmp_path / "no" / "x")), "written"),
+    ):
+        refused = groundwork("threads", "export", "t1", *arguments)
+        assert (refused.exit_code, why in refused.stderr) == (2, True)
+
+
+def test_revisions_of_a_document_are_listed_newest_first(server: FakeServer, groundwork: Command) -> None:
+    first = {"id": "r1", "number": 1, "state": "replaced", "size_bytes": 80, "chunk_count": 2, "queued_by": "ann"}
+    error = {"reason": "PDF_ENCRYPTED", "message": "protected by a password"}
+    second = {"id": "r2", "number": 2, "state": "failed", "size_bytes": 90, "error": error}
+    server.on("GET", "/v1/documents/d1/revisions", lambda http: http.json({"revisions": [first, second]}))
+    rows = [line.split() for line in groundwork("documents", "revisions", "d1").stdout.splitlines()]
+    assert rows[1] == ["2", "failed", "90", "protected", "by", "a", "password"]
+    assert rows[2] == ["1", "replaced", "80", "2", "ann"]
+    assert json.loads(groundwork("documents", "revisions", "d1", "--json").stdout)["revisions"] == [first, second]
 
 
 def test_a_run_is_shown_with_its_answer(server: FakeServer, groundwork: Command) -> None:
