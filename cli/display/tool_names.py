@@ -6,6 +6,8 @@ import re
 
 TOOLS = {
     "compose_context": "put sources together",
+    "browser_submit": "submit a form of a web page",
+    "browser_task": "read pages in a browser",
     "crawl_website": "read a web site",
     "dedup_diversify": "drop repetitions",
     "describe_db": "look at a database's tables",

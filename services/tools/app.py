@@ -20,6 +20,7 @@ from kit.process.service import Service
 from kit.rpc.channel import Channel
 from kit.stores.message_store import open_message_store
 from services.tools import toolbox
+from services.tools.adapters.browser.running import ChromiumBrowser, find_program, problem
 from services.tools.adapters.call_store import KeyValueCallStore
 from services.tools.adapters.connection_records import KeyValueConnections
 from services.tools.adapters.http.github import GithubClient
@@ -83,6 +84,7 @@ async def run(settings: ToolsSettings) -> None:
         services = replace(
             await _services(service, settings),
             web=await _web(service, settings, guard, processes),
+            browser=_browser(settings, guard),
             web_search=_web_search(settings),
             connections=desk.connections,
             github=github,
@@ -135,6 +137,18 @@ async def _web(service: Service, settings: ToolsSettings, guard: EgressGuard, pr
         ),
         processes.run,
         files,
+    )
+
+
+def _browser(settings: ToolsSettings, guard: EgressGuard) -> ChromiumBrowser | None:
+    if not settings.tools_web_hosts or problem(settings.tools_browser):
+        return None
+    return ChromiumBrowser(
+        guard,
+        find_program(settings.tools_browser),
+        settings.tools_web_hosts,
+        settings.tools_web_user_agent,
+        memory_max_mb=settings.tools_browser_memory_mb,
     )
 
 

@@ -7,6 +7,7 @@ from datetime import datetime
 
 from kit.access.principal import Principal
 from kit.stores.collections import DEFAULT_ID, own_id
+from services.tools.browser.steps import Browser
 from services.tools.connections.github import Github
 from services.tools.connections.records import Connections
 from services.tools.ports import Documents, Memory, ModelServer, Retriever
@@ -33,6 +34,8 @@ class Services:
     """What is remembered of the caller."""
     web: Web | None = None
     """Pages of the web; None where the operator allows none."""
+    browser: Browser | None = None
+    """A browser for pages that scripts draw; None where there is no Chromium."""
     web_search: WebSearch | None = None
     """The web's search engine; None where the operator names none."""
     connections: Connections | None = None

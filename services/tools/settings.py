@@ -184,6 +184,11 @@ class ToolsSettings(MessageStoreSettings, LocalUserSettings, KeyedServiceSetting
     """Seconds between two requests of `crawl_website` to a site whose robots.txt asks for no more."""
     tools_web_cache_s: float = Field(default=600.0, ge=0)
     """Seconds for which a page that was read is used again without asking. After that it is asked for only if it has changed."""
+    tools_browser: str = "chromium"
+    """Chromium for `browser_task` and `browser_submit`: `chromium` is looked for on the PATH, or the path of one. The two read the
+    web sites of GROUNDWORK_TOOLS_WEB_HOSTS, and take the extra packages of `groundwork[browser]`. Empty: they are not offered."""
+    tools_browser_memory_mb: int = Field(default=1_500, ge=200)
+    """Memory in MiB that a browser may take with its pages; it is ended at more."""
     tools_web_search: Literal["", "brave", "searxng"] = ""
     """Search engine that `web_search` asks: Brave Search with a key, or a SearXNG of yours. Empty: the tool is not offered."""
     tools_web_search_url: str = ""

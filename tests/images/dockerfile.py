@@ -13,8 +13,8 @@ from typing import Any
 REPOSITORY = Path(__file__).resolve().parents[2]
 FOLDER = REPOSITORY / "deploy" / "images"
 DOCKERFILE = FOLDER / "Dockerfile"
-GPU = "reranker-gpu"
-"""The one image that is only built where it is asked for."""
+GPU, BROWSER = "reranker-gpu", "tools-browser"
+"""The images that are only built where they are asked for."""
 NATS = "nats"
 """The one image without Python."""
 

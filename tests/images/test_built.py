@@ -10,7 +10,7 @@ import pytest
 from kit.testing.pdf_files import pdf_of
 from tests.images.conftest import SERVICES, System, name_of
 from tests.images.containers import Containers, Order
-from tests.images.dockerfile import GPU, NATS, images, project, python_images
+from tests.images.dockerfile import BROWSER, GPU, NATS, images, project, python_images
 from tests.integration.api import Api
 from tests.integration.conftest import DATA
 from tests.unit.ingest.office_files import docx_of, epub_of, paragraph, pptx_of, shape, xlsx_of
@@ -18,8 +18,8 @@ from tests.unit.ingest.recognizers import picture_of
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
 
-BUILT = [image for image in images() if image != GPU]
-PYTHON = [image for image in python_images() if image != GPU]
+BUILT = [image for image in images() if image not in (BROWSER, GPU)]
+PYTHON = [image for image in python_images() if image not in (BROWSER, GPU)]
 BASE = "docker.io/library/python:3.11-slim-bookworm"
 MOST_ADDED_MB = {
     "gateway": 100,

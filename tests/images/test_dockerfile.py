@@ -11,6 +11,7 @@ from services.reranker.model_files import E5_SMALL_4BIT, MINILM_INT8
 from services.standalone.topology import GRPC_SERVICES
 from tests.images.dockerfile import (
     FOLDER,
+    BROWSER,
     GPU,
     NATS,
     REPOSITORY,
@@ -31,14 +32,14 @@ FILES = [path for path in sorted(FOLDER.iterdir()) if path.is_file()]
 
 
 def test_every_service_has_an_image_beside_the_command_line_and_nats() -> None:
-    assert set(images()) == {*SERVICES, GPU, "cli", NATS}
+    assert set(images()) == {*SERVICES, BROWSER, GPU, "cli", NATS}
 
 
-def test_make_builds_all_images_but_the_one_for_gpus() -> None:
+def test_make_builds_all_images_but_those_for_gpus_and_browsers() -> None:
     line = re.search(r"^IMAGES \?= (.*)$", (REPOSITORY / "Makefile").read_text("utf-8"), re.MULTILINE)
     assert line
     assert line[1].split() == [name for name in line[1].split() if name in images()]
-    assert set(line[1].split()) == set(images()) - {GPU}
+    assert set(line[1].split()) == set(images()) - {BROWSER, GPU}
 
 
 @pytest.mark.parametrize("service", sorted(SERVICES))

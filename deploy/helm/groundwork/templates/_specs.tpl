@@ -87,6 +87,12 @@ tolerations:
 {{- end }}
 {{- end -}}
 
+{{- define "groundwork.tools.spec" -}}
+{{- if .Values.tools.browser.enabled }}
+imageName: tools-browser
+{{- end }}
+{{- end -}}
+
 {{- define "groundwork.bootstrapKeySecret" -}}
 {{- .root.Values.auth.existingSecret | default (printf "%s-bootstrap-key" (include "groundwork.fullname" .)) -}}
 {{- end -}}

@@ -78,7 +78,7 @@ def attacked(urls: list[str], module: str = "tests.service.tools.web.attacks") -
         check=False,
     )
     assert done.returncode == 0, done.stderr[-2000:]
-    told: dict[str, Any] = json.loads(done.stdout)
+    told: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])  # before it, what was logged
     return told
 
 
