@@ -55,15 +55,20 @@ def run(command: Callable[[Gateway], Coroutine[Any, Any, int]], interrupted: str
 
 
 def exit_code_of(command: Callable[[Gateway], Coroutine[Any, Any, int]], interrupted: str = "Interrupted.") -> int:
-    """Runs `command`; an error that ends it early becomes one line."""
+    """Runs `command` with the gateway of the settings; an error that ends it early becomes one line."""
 
     async def connected() -> int:
         settings = CliSettings()
         async with Gateway.open(settings.base_url, _given_key.get() or settings.api_key.get_secret_value()) as gateway:
             return await command(gateway)
 
+    return run_to_exit_code(connected(), interrupted)
+
+
+def run_to_exit_code(command: Coroutine[Any, Any, int], interrupted: str = "Interrupted.") -> int:
+    """Runs `command`; an error that ends it early becomes one line."""
     try:
-        return asyncio.run(connected())
+        return asyncio.run(command)
     except CliError as error:
         tell(error)
         return error.exit_code

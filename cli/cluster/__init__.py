@@ -9,12 +9,12 @@ from cli.cluster.doctor import doctor
 from cli.cluster.keys.prepare import prepare
 from cli.cluster.keys.signing_keys import signing_keys
 from cli.cluster.model import model
-from cli.cluster.reloading import reload
-from cli.cluster.trial import try_out
+from cli.operating.installation_check import check_installation
+from cli.operating.reloading import reload
 
 cluster = typer.Typer(no_args_is_help=True, help="The system on a Kubernetes cluster, beside helm and kubectl.")
 cluster.command()(prepare)
-cluster.command(name="test")(try_out)
+cluster.command(name="test")(check_installation)
 cluster.command()(doctor)
 cluster.command()(model)
 cluster.command()(backup)

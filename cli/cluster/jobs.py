@@ -1,37 +1,23 @@
-"""A job that is made by hand from a CronJob of the chart, as `kubectl create job --from` does, and followed to its end."""
+"""A job that is made by hand from a CronJob of the chart, as `kubectl create job --from` does, and waited for."""
 
 from __future__ import annotations
 
 import asyncio
 import secrets
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import aclosing
-from dataclasses import dataclass, field
 
 from cli.cluster.connection.api import Api, Json
-from cli.cluster.connection.pods import COMPONENT_LABEL, name_of, parse_pod
-from cli.cluster.connection.refusals import NotFound
+from cli.cluster.connection.pods import COMPONENT_LABEL, name_of
 from cli.cluster.connection.release import Release
 from cli.cluster.errors import ClusterError
 from cli.display.terminal import harmless
 from cli.errors import CliError
 
 _AGAIN_AFTER_S = 1.0
-_BEGUN = frozenset({"Running", "Succeeded", "Failed"})
-_WAITS_WITHOUT_CAUSE = frozenset({"", "ContainerCreating", "PodInitializing"})
 
 
 class JobFailed(ClusterError):
     """The job ended without success; its log was shown."""
-
-
-@dataclass
-class Following:
-    """What has been reported of a job so far."""
-
-    seen: set[str] = field(default_factory=set)
-    """Pods whose log was shown."""
-    waiting: str = ""
 
 
 async def run_job(
@@ -43,16 +29,14 @@ async def run_job(
     more_arguments: Sequence[str] = (),
     environment: Mapping[str, str] | None = None,
 ) -> None:
-    """Makes a job of it, tells its log line by line, and returns when it has succeeded. Raises JobFailed."""
+    """Makes a job of it, waits for its end and reports its log. Raises JobFailed."""
     job = await api.create(release.path("batch/v1/jobs"), _job_of(cron_job, more_arguments, environment or {}))
     name = name_of(job)
-    report(f"Job {name} is made.")
-    path, following = f"{release.path('batch/v1/jobs')}/{name}", Following()
+    report(f"Job {name} is made. kubectl logs -f job/{name} -n {release.namespace} follows it.")
     while not (end := _end(job)):
-        await _tell_pods(api, release, name, following, report)
         await asyncio.sleep(_AGAIN_AFTER_S)
-        job = await api.get(path)
-    await _tell_pods(api, release, name, following, report)
+        job = await api.get(f"{release.path('batch/v1/jobs')}/{name}")
+    await _report_logs(api, release, name, report)
     if end["type"] != "Complete":
         why = end.get("message") or end.get("reason") or "no reason given"
         raise JobFailed(f"Job {name} failed ({why}); its log is above.")
@@ -90,32 +74,11 @@ def _end(job: Json) -> Json:
     return {}
 
 
-async def _tell_pods(api: Api, release: Release, job: str, following: Following, report: Callable[[str], None]) -> None:
-    """The logs of pods that began since, each to its end; or what keeps one from beginning."""
+async def _report_logs(api: Api, release: Release, job: str, report: Callable[[str], None]) -> None:
+    """The logs of its pods, the first first."""
     pods = await api.list(release.path("v1/pods"), labelSelector=f"batch.kubernetes.io/job-name={job}")
-    for thing in sorted(pods, key=lambda each: str(each["metadata"].get("creationTimestamp"))):
-        pod = parse_pod(thing)
-        if pod.name in following.seen:
-            continue
-        if pod.phase in _BEGUN:
-            following.seen.add(pod.name)
-            await _tell_log(api, release, pod.name, report)
-            continue
-        waiting = pod.unschedulable or next(
-            (f"{each.waiting}: {each.message}" for each in pod.containers if each.waiting not in _WAITS_WITHOUT_CAUSE),
-            "",
-        )
-        if waiting and waiting != following.waiting:
-            following.waiting = waiting
-            report(f"Pod {pod.name} waits: {waiting}")
-
-
-async def _tell_log(api: Api, release: Release, pod: str, report: Callable[[str], None]) -> None:
-    try:
-        async with aclosing(api.lines(f"{release.path('v1/pods')}/{pod}/log", follow="true")) as lines:
-            async for line in lines:
-                report(harmless(line.decode(errors="replace")))
-    except NotFound:
-        return  # removed meanwhile
-    except CliError as error:
-        report(f"The log of pod {pod} broke off: {error}")
+    for pod in map(name_of, sorted(pods, key=lambda each: str(each["metadata"].get("creationTimestamp")))):
+        try:
+            report(harmless((await api.text(f"{release.path('v1/pods')}/{pod}/log")).rstrip()))
+        except CliError as error:
+            report(f"The log of pod {pod} cannot be read: {error}")

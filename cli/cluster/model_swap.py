@@ -140,9 +140,7 @@ class ModelSwap:
         def report(now: str) -> None:
             self._report(f"{component}: {now}")
 
-        await wait_until_ready(
-            self._api, self._release, place.kind, place.name, self._timeout_s, report, gives_up=True, known=known
-        )
+        await wait_until_ready(self._api, self._release, place.kind, place.name, self._timeout_s, report, known)
 
     async def _uids(self) -> frozenset[str]:
         return frozenset(str(pod["metadata"].get("uid")) for pod in await self._pods())

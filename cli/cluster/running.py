@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import sys
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any
@@ -12,8 +10,7 @@ import typer
 
 from cli.cluster.connection.api import Api, open_api
 from cli.cluster.connection.release import Release, find_release
-from cli.errors import CliError
-from cli.running import INTERRUPTED, tell
+from cli.running import run_to_exit_code
 
 
 @dataclass(frozen=True)
@@ -38,19 +35,9 @@ def run(
 
 def run_on(command: Callable[[Api], Coroutine[Any, Any, int]], context: str, interrupted: str = "Interrupted.") -> None:
     """Likewise where there may be no installation yet."""
-    raise typer.Exit(_exit_code_of(command, context, interrupted))
 
-
-def _exit_code_of(command: Callable[[Api], Coroutine[Any, Any, int]], context: str, interrupted: str) -> int:
     async def connected() -> int:
         async with open_api(context) as api:
             return await command(api)
 
-    try:
-        return asyncio.run(connected())
-    except CliError as error:
-        tell(error)
-        return error.exit_code
-    except KeyboardInterrupt:
-        sys.stderr.write(f"\n{interrupted}\n")
-        return INTERRUPTED
+    raise typer.Exit(run_to_exit_code(connected(), interrupted))

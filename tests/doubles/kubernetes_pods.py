@@ -3,15 +3,12 @@ protocols are tried against real servers in tests/cluster."""
 
 from __future__ import annotations
 
-import asyncio
-import json
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from aiohttp import WSMsgType, web
 
-from tests.doubles.http_double import LOOPBACK, Recorded
+from tests.doubles.http_double import Recorded
 from tests.doubles.kubernetes import NAMESPACE, KubernetesDouble, Object, refusal
 
 APPS = f"/apis/apps/v1/namespaces/{NAMESPACE}"
@@ -30,9 +27,6 @@ class PodsDouble(KubernetesDouble):
         """By pod: lines as `2026-11-23T12:00:00.000000001Z text`."""
         self.previous: dict[str, list[str]] = {}
         self.unauthorized_ports = False
-        self.changed = asyncio.Condition()
-        self._told = 0
-        self._closes = False
         self.on_patch: Callable[[str, Object], None] = lambda _path, _body: None
         """Called after each change of an object: what the controllers then do."""
 
@@ -85,38 +79,14 @@ class PodsDouble(KubernetesDouble):
         self.pages[pod, 9000, "/readyz"] = readiness
         self.pages[pod, 9000, "/metrics"] = metrics
 
-    @asynccontextmanager
-    async def running(self, host: str = LOOPBACK) -> AsyncIterator[None]:
-        """Ends what is watched and followed before it stops."""
-        async with super().running(host):
-            try:
-                yield
-            finally:
-                self._closes = True
-                await self.tell()
-
-    async def tell(self) -> None:
-        """Lets watches and followed logs look again."""
-        async with self.changed:
-            self._told += 1
-            self.changed.notify_all()
-
-    async def _told_since(self, told: int) -> None:
-        """Returns when something was told after that, or at once if it was already."""
-        async with self.changed:
-            await self.changed.wait_for(lambda: self._told != told)
-
     async def _handle(self, request: web.Request) -> web.StreamResponse:  # type: ignore[override]
         if request.path.endswith("/portforward"):
             return await self._forward(request)
         if request.path.endswith("/log"):
             return await self._log(request)
-        if request.query.get("watch"):
-            return await self._watch(request)
         answer = await super()._handle(request)
         if request.method == "PATCH":
             self.on_patch(request.path, self.objects[request.path])
-            await self.tell()
         return answer
 
     async def _forward(self, request: web.Request) -> web.StreamResponse:
@@ -155,33 +125,7 @@ class PodsDouble(KubernetesDouble):
         lines = (self.previous if request.query.get("previous") else self.logs).get(pod)
         if lines is None:
             return web.Response(status=400, text=refusal(400, "BadRequest", f"{pod} is waiting to start"))
-        if not request.query.get("timestamps"):
-            return web.Response(text="\n".join(line.partition(" ")[2] for line in lines))
-        response = web.StreamResponse()
-        await response.prepare(request)
-        sent = 0
-        while True:
-            told = self._told
-            await response.write("".join(f"{line}\n" for line in lines[sent:]).encode())
-            sent = len(lines)
-            if self._closes or not request.query.get("follow"):
-                return response
-            await self._told_since(told)
-
-    async def _watch(self, request: web.Request) -> web.StreamResponse:
-        response = web.StreamResponse()
-        await response.prepare(request)
-        seen: dict[str, str] = {}
-        while not self._closes:
-            told = self._told
-            for thing in self._listed(Recorded("GET", request.path, request.query, {}, None)):
-                name, version = thing["metadata"]["name"], thing["metadata"]["resourceVersion"]
-                if seen.get(name) != version:
-                    event = {"type": "MODIFIED" if name in seen else "ADDED", "object": thing}
-                    seen[name] = version
-                    await response.write(json.dumps(event).encode() + b"\n")
-            await self._told_since(told)
-        return response
+        return web.Response(text="\n".join(line.partition(" ")[2] for line in lines))
 
     def _listed(self, request: Recorded) -> list[Object]:
         """Selectors also as `key in (a,b)`, and the field of the name."""

@@ -1,11 +1,11 @@
-"""The API server as JSON by path, lines and web sockets. The Python client knows the way and who we are; its classes for objects
+"""The API server as JSON by path, texts and web sockets. The Python client knows the way and who we are; its classes for objects
 are not used: a field that a newer server adds or an older one lacks would make them refuse the whole answer."""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,12 +22,10 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 
 REQUEST_TIMEOUT_S = 20.0
-"""For one answer; the most that one page of a list takes on a busy server is some seconds."""
+"""For one answer; a long list takes a busy server some seconds."""
 _CONNECT_TIMEOUT_S = 5.0
-_PAGE_OBJECTS = 500
 _SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 _KUBECONFIG = "~/.kube/config"
-_LONGEST_LINE_BYTES = 4 * 1024 * 1024
 MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 
@@ -56,15 +54,8 @@ class Api:
             return None
 
     async def list(self, path: str, **query: str | int) -> list[Json]:
-        """All objects of a list, page by page."""
-        found: list[Json] = []
-        more = ""
-        while True:
-            page = await self.get(path, **query, limit=_PAGE_OBJECTS, **({"continue": more} if more else {}))
-            found += page.get("items") or []
-            more = (page.get("metadata") or {}).get("continue") or ""
-            if not more:
-                return found
+        """All objects of a list."""
+        return list((await self.get(path, **query)).get("items") or ())
 
     async def create(self, path: str, body: Json) -> Json:
         """The object as it was made, in the list at a path. Raises Conflict where there is one of that name."""
@@ -79,27 +70,6 @@ class Api:
         async with self._opened("GET", path, query) as response:
             with self._translate_errors():
                 return (await response.read()).decode(errors="replace")
-
-    async def lines(self, path: str, **query: str | int) -> AsyncGenerator[bytes, None]:
-        """The lines of an answer that goes on, without their ends, until the server ends it."""
-        async with self._opened("GET", path, query, endless=True) as response:
-            rest = b""
-            with self._translate_errors():
-                async for block in response.content.iter_any():
-                    *whole, rest = (rest + block).split(b"\n")
-                    for line in whole:
-                        yield line
-                    if len(rest) > _LONGEST_LINE_BYTES:
-                        yield rest
-                        rest = b""
-            if rest:
-                yield rest
-
-    async def watch(self, path: str, **query: str | int) -> AsyncGenerator[Json, None]:
-        """Changes of what a list holds, beginning with what is there now; until the server ends it, which it does now and then."""
-        async for line in self.lines(path, **query, watch="true", allowWatchBookmarks="false"):
-            if line.strip():
-                yield json.loads(line)
 
     @asynccontextmanager
     async def websocket(self, path: str, **query: str | int) -> AsyncIterator[ClientWebSocketResponse]:
@@ -136,15 +106,13 @@ class Api:
         query: dict[str, str | int],
         body: Json | None = None,
         kind: str = "",
-        *,
-        endless: bool = False,
     ) -> AsyncIterator[ClientResponse]:
         """An answer with a status of success. Raises CliError."""
         url, headers = await self._prepared(method, path, query)
         headers |= {"Content-Type": kind} if kind else {}
         with self._translate_errors():
             answer = await self.client.rest_client.request(
-                method, url, headers=headers, body=body, _request_timeout=_timeout(endless=endless)
+                method, url, headers=headers, body=body, _request_timeout=_timeout()
             )
         response: ClientResponse = answer.response
         try:
@@ -157,8 +125,7 @@ class Api:
             response.close()
 
     def _refusal(self, status: int, reason: str, body: str) -> Exception:
-        configuration = self.client.configuration
-        return answered(status, reason, body, self.server, configuration.cert_file)
+        return answered(status, reason, body, self.server)
 
     async def _prepared(self, method: str, path: str, query: dict[str, str | int]) -> tuple[str, dict[str, str]]:
         _, url, headers, _, _ = await self.client.param_serialize(
@@ -206,7 +173,7 @@ async def _load(configuration: Configuration, context: str) -> str:
     if not context and (inside := _namespace_of_pod()):
         config.load_incluster_config(client_configuration=configuration)
         return inside
-    path = _kubeconfig()
+    path = os.environ.get("KUBECONFIG") or _KUBECONFIG
     try:
         await config.load_kube_config(
             path, context=context or None, client_configuration=configuration, persist_config=False
@@ -228,17 +195,7 @@ def _namespace_of_pod() -> str:
     return (_SERVICE_ACCOUNT / "namespace").read_text("ascii").strip()
 
 
-def _kubeconfig() -> str:
-    path = os.environ.get("KUBECONFIG") or _KUBECONFIG
-    if not any(Path(each).expanduser().is_file() for each in path.split(os.pathsep)):
-        raise ClusterUnreachable(
-            f"There is no kubeconfig at {path}: set KUBECONFIG to the file with which kubectl reaches your cluster."
-        )
-    return path
-
-
-def _timeout(*, endless: bool) -> ClientTimeout:
+def _timeout() -> ClientTimeout:
     from aiohttp import ClientTimeout  # noqa: PLC0415 - comes with the client
 
-    total_s = None if endless else REQUEST_TIMEOUT_S
-    return ClientTimeout(total=total_s, sock_connect=_CONNECT_TIMEOUT_S)
+    return ClientTimeout(total=REQUEST_TIMEOUT_S, sock_connect=_CONNECT_TIMEOUT_S)

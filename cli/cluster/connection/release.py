@@ -1,4 +1,4 @@
-"""Which installation a command means: found by the labels of its workloads, unless it is named."""
+"""Finds the installation that a command works on, by the labels of its workloads."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from cli.cluster.connection.api import Api, Json
 from cli.cluster.connection.concurrency import gathered
 from cli.cluster.connection.pods import NAME_LABEL, PRODUCT, RELEASE_LABEL, labels_of
-from cli.cluster.connection.refusals import Forbidden, NotFound
+from cli.cluster.connection.refusals import Forbidden
 from cli.errors import UsageError
 
 DEFAULT_NAMESPACE = "default"
@@ -40,38 +40,23 @@ def namespaced(namespace: str, api_and_kind: str) -> str:
 
 
 async def find_release(api: Api, namespace: str = "", release: str = "") -> Release:
-    """The installation that the options name. Without a namespace the one of the context, and if that has none, all are looked
-    through.
+    """The installation in the namespace that the options or the kubeconfig's context name, as helm and kubectl look.
 
     Raises UsageError where there is none, and where there are several.
     """
-    if namespace:
-        await _require_namespace(api, namespace)
     here = namespace or api.context_namespace or DEFAULT_NAMESPACE
     found = [each for each in await _releases_in(api, here) if release in {"", each.name}]
-    if not found and not namespace:
-        found = [each for each in await _releases_anywhere(api) if release in {"", each.name}]
     if not found:
         named = f"release {release!r} of Groundwork" if release else "installation of Groundwork"
-        where = f"in namespace {here}" + ("" if namespace else " or any other that may be looked at")
-        raise UsageError(f"There is no {named} {where}. Name its namespace with -n; helm list -A shows all releases.")
-    if len(found) > 1:
-        names = ", ".join(f"{each.name} in {each.namespace}" for each in found)
-        raise UsageError(f"There are several installations: {names}. Choose one with -n NAMESPACE and --release NAME.")
-    return found[0]
-
-
-async def _require_namespace(api: Api, namespace: str) -> None:
-    """A list in a namespace that is not there is empty, and no error."""
-    try:
-        await api.get(f"/api/v1/namespaces/{namespace}")
-    except NotFound:
         raise UsageError(
-            f"There is no namespace {namespace!r} in this cluster. kubectl get namespaces lists them; is it the "
-            "right cluster?"
-        ) from None
-    except Forbidden:
-        return  # who may use one namespace need not be allowed to look at namespaces
+            f"There is no {named} in namespace {here!r}. Name its namespace with -n; helm list -A shows all releases."
+        )
+    if len(found) > 1:
+        names = ", ".join(each.name for each in found)
+        raise UsageError(
+            f"There are several installations in namespace {here!r}: {names}. Choose one with --release NAME."
+        )
+    return found[0]
 
 
 async def _releases_in(api: Api, namespace: str) -> list[Release]:
@@ -87,16 +72,6 @@ async def _begun_in(api: Api, namespace: str) -> list[Release]:
     except Forbidden:
         return []
     return _releases(each for each in jobs if (each.get("status") or {}).get("failed"))
-
-
-async def _releases_anywhere(api: Api) -> list[Release]:
-    """Of all namespaces; none where they may not be looked at."""
-    paths = [f"/apis/apps/v1/{kind}" for kind in ("deployments", "statefulsets")]
-    try:
-        lists = await gathered(api.list(path, labelSelector=_OURS) for path in paths)
-    except Forbidden:
-        return []
-    return _releases(each for found in lists for each in found)
 
 
 def _releases(workloads: Iterable[Json]) -> list[Release]:

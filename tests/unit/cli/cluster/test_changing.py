@@ -106,7 +106,7 @@ async def test_a_model_that_is_asked_by_its_own_name_stays_reachable_until_the_o
 async def test_a_model_that_does_not_load_gives_way_to_the_former_one(
     pods: PodsDouble, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rollout, "_LOOK_EVERY_S", 0.05)
+    monkeypatch.setattr(rollout, "_AGAIN_AFTER_S", 0.05)
     serve(pods, "chat", "org/small")
     pods.previous["groundwork-vllm-0"] = ["2026-11-23T12:00:00Z OSError: org/nothing is no model"]
 

@@ -202,7 +202,7 @@ async def test_a_missing_kubeconfig_and_a_missing_client_are_named(
 ) -> None:
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
     result = await run("prepare")
-    assert (result.exit_code, "There is no kubeconfig at" in result.output) == (2, True)
+    assert (result.exit_code, "cannot be used" in result.output) == (2, True)
     for module in ("kubernetes", "kubernetes.aio"):
         monkeypatch.setitem(sys.modules, module, None)
     result = await run("prepare")

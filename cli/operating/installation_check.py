@@ -1,6 +1,6 @@
-"""`groundwork cluster test`: one document on its whole way, as a user would send it; `helm test` runs this in a pod.
+"""`groundwork cluster test`: uploads a document, asks about it and checks the citation. `helm test` runs this in a pod.
 
-Whatever the language model is, the answer must cite the document: what the words are is the model's affair.
+The answer must cite the document, whichever language model words it. It works on every gateway, not only on a cluster's.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class TrialFailed(CliError):
     """A step went wrong. The message says which, and where to look."""
 
 
-def try_out(
+def check_installation(
     timeout_s: Annotated[float, typer.Option("--timeout", min=10, help="Seconds for everything together.")] = 300.0,
 ) -> None:
     """Upload a document, ask about it, check the citation, and delete it again: whether an installation works as a whole.

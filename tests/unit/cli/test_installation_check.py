@@ -8,21 +8,21 @@ from typing import Any
 import pytest
 from click.testing import Result
 
-from cli.cluster import trial
+from cli.operating import installation_check
 from tests.unit.cli.conftest import FakeServer, Handler, groundwork, server
 
 __all__ = ["groundwork", "server"]
 
 Command = Callable[..., Result]
 COLLECTION = "/v1/collections/installation-test-0"
-CITED = {"document_id": "d1", "text": trial.TEXT}
+CITED = {"document_id": "d1", "text": installation_check.TEXT}
 
 
 @pytest.fixture(autouse=True)
 def _works(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """A server where all goes well."""
-    monkeypatch.setattr(trial.secrets, "token_hex", lambda _: "0")
-    monkeypatch.setattr(trial, "_POLL_S", 0.0)
+    monkeypatch.setattr(installation_check.secrets, "token_hex", lambda _: "0")
+    monkeypatch.setattr(installation_check, "_POLL_S", 0.0)
     server.on("GET", "/readyz", lambda at: at.json({"status": "ready", "services": {}}))
     server.on("POST", "/v1/collections", lambda at: at.json({"id": "installation-test-0"}, 201))
     server.on("POST", f"{COLLECTION}/documents", lambda at: at.json({"document": {"id": "d1", "status": "queued"}}))
@@ -70,7 +70,7 @@ def test_services_that_start_are_waited_for_and_named(server: FakeServer, ground
     ("citations", "said"),
     [
         ([], "does not cite the document"),
-        ([{"document_id": "other", "text": trial.TEXT}], "does not cite the document"),
+        ([{"document_id": "other", "text": installation_check.TEXT}], "does not cite the document"),
         ([{"document_id": "d1", "text": "Something else."}], "not the passage that says '213 steps'"),
     ],
 )
@@ -103,7 +103,9 @@ def test_a_refused_key_and_a_leftover_are_said(server: FakeServer, groundwork: C
 def test_what_takes_too_long_is_given_up(
     server: FakeServer, groundwork: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(trial.asyncio, "timeout", lambda _, timeout=trial.asyncio.timeout: timeout(0.2))
+    monkeypatch.setattr(
+        installation_check.asyncio, "timeout", lambda _, timeout=installation_check.asyncio.timeout: timeout(0.2)
+    )
     server.on("GET", "/v1/documents/d1", lambda at: at.json({"id": "d1", "status": "processing"}))
     result = groundwork("cluster", "test", "--timeout", "10")
     assert result.exit_code == 1

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.cluster.reloading import Reloader
+from cli.operating.reloading import Reloader
 from kit.testing.certificates import Authority, CertificateFolder
 from kit.testing.nats import NatsServer, nats_server
 
@@ -58,30 +58,32 @@ async def test_new_certificates_are_shown_without_a_restart(
     assert server.process is not None
     pid_file = tmp_path / "nats.pid"
     pid_file.write_text(str(server.process.pid))
-    told: list[str] = []
-    reloader = Reloader([certificate.cert_file, certificate.key_file], pid_file, told.append)
+    reported: list[str] = []
+    reloader = Reloader([certificate.cert_file, certificate.key_file], pid_file, reported.append)
     reloader.look()
     before = await shown(server, certificate)
     reloader.look()
-    assert len(told) == 1, "nothing has changed"
+    assert len(reported) == 1, "nothing has changed"
     certificate.put(authority.issue())
     reloader.look()
     async with asyncio.timeout(60):
         while await shown(server, certificate) == before:
             reloader.look()
-    assert len(told) == 2
+    assert len(reported) == 2
     assert server.process.returncode is None
 
 
-async def test_a_server_that_is_not_there_yet_is_told_later(certificate: CertificateFolder, tmp_path: Path) -> None:
-    told: list[str] = []
-    reloader = Reloader([certificate.cert_file], tmp_path / "nats.pid", told.append)
+async def test_a_server_that_is_not_there_yet_is_signalled_later(
+    certificate: CertificateFolder, tmp_path: Path
+) -> None:
+    reported: list[str] = []
+    reloader = Reloader([certificate.cert_file], tmp_path / "nats.pid", reported.append)
     reloader.look()
-    assert "could not be told" in told[0]
+    assert "did not get the signal" in reported[0]
     sleeper = await asyncio.create_subprocess_exec(sys.executable, "-c", _SLEEPER, stdout=PIPE)
     assert sleeper.stdout is not None
     await sleeper.stdout.readline()
     (tmp_path / "nats.pid").write_text(str(sleeper.pid))
     reloader.look()
-    assert "was told" in told[1]
+    assert "got the signal" in reported[1]
     assert await sleeper.wait() == -1, "ended by SIGHUP"

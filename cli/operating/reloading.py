@@ -1,4 +1,4 @@
-"""`groundwork cluster reload`: tells a server of the same pod to read its configuration anew when files have changed.
+"""`groundwork cluster reload`: has a server of the same pod read its configuration again when files have changed.
 
 nats-server reads its certificates when it starts and on SIGHUP, and no other process would notice that Kubernetes
 has renewed them. Beside it in the pod, with a process namespace in common, this one does.
@@ -23,7 +23,7 @@ def reload(
     files: Annotated[list[Path], typer.Argument(help="What is looked at.")],
     pid_file: Annotated[Path, typer.Option(help="Where the server has written its process id.")],
 ) -> None:
-    """Send SIGHUP to a server whenever its files have changed. Of the chart: beside NATS, for its certificates."""
+    """Send SIGHUP to a server whenever its files have changed. The chart runs this beside NATS, for its certificates."""
     Reloader(files, pid_file, typer.echo).run()
 
 
@@ -51,10 +51,10 @@ class Reloader:
         try:
             os.kill(int(self._pid_file.read_text("ascii")), signal.SIGHUP)
         except (OSError, ValueError) as error:
-            self._report(f"The server could not be told to read its files again: {error}.")
+            self._report(f"The server did not get the signal to read its files again: {error}.")
             return
         self._seen = now
-        self._report("The server was told to read its files again.")
+        self._report("The server got the signal to read its files again.")
 
 
 def _stamps(files: Sequence[Path]) -> _Stamps:
