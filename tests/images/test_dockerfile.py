@@ -10,8 +10,8 @@ import pytest
 from services.reranker.model_files import E5_SMALL_4BIT, MINILM_INT8
 from services.standalone.topology import GRPC_SERVICES
 from tests.images.dockerfile import (
-    FOLDER,
     BROWSER,
+    FOLDER,
     GPU,
     NATS,
     REPOSITORY,
