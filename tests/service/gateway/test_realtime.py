@@ -248,6 +248,40 @@ async def test_items_are_put_where_the_client_says(live: Live, world: World) -> 
     assert ([each.text for each in request.history], request.question) == (["a", "b", "b2"], "c")
 
 
+async def test_items_are_shown_and_deleted(live: Live, world: World) -> None:
+    async with live() as client, talking(client) as connection:
+        await connection.conversation.item.create(item={**ASKED, "id": "a"})  # type: ignore[arg-type]
+        await connection.response.create()
+        said = (await events(connection, "response.done"))[-1].response.output[0]
+        await connection.conversation.item.retrieve(item_id=said.id)
+        assert (await events(connection, "conversation.item.retrieved"))[-1].item == said
+        await connection.conversation.item.delete(item_id=said.id)
+        assert (await events(connection, "conversation.item.deleted"))[-1].item_id == said.id
+        await connection.conversation.item.truncate(item_id="a", content_index=0, audio_end_ms=1)
+        assert "only the last answer in sound" in (await events(connection, "error"))[-1].error.message
+        await connection.response.create()
+        await events(connection, "response.done")
+    assert [len(each.history) for each in world.orchestrator.requests] == [0, 0]
+
+
+async def test_what_was_not_heard_of_an_answer_is_forgotten(live: Live, world: World, service: SpeechService) -> None:
+    world.orchestrator.log = run_of_sentences()
+    piece_ms = service.pieces * len(SOUND_OF_A_PIECE) // 48
+    async with live(**speaking(service)) as client, talking(client) as connection:
+        await connection.conversation.item.create(item=ASKED)  # type: ignore[arg-type]
+        await connection.response.create()
+        received = await events(connection, "response.done")
+        first = next(each.delta for each in received if each.type == "response.output_audio_transcript.delta")
+        (said,) = received[-1].response.output
+        await connection.conversation.item.truncate(item_id=said.id, content_index=0, audio_end_ms=piece_ms - 1)
+        assert (await events(connection, "conversation.item.truncated"))[-1].audio_end_ms == piece_ms - 1
+        await connection.conversation.item.create(item=ASKED)  # type: ignore[arg-type]
+        await connection.response.create()
+        await events(connection, "response.done")
+    assert [each.text for each in world.orchestrator.requests[1].history] == [QUESTION, first]
+    assert said.content[0].transcript != first
+
+
 async def test_response_waits_for_the_words_of_what_was_said_before_it(
     live: Live, world: World, service: SpeechService
 ) -> None:

@@ -20,11 +20,10 @@ from services.gateway.voice.pieces import Speakable
 from services.gateway.voice.realtime.conversation import (
     AskedTurn,
     Conversation,
-    ConversationItem,
     new_id,
-    read_item,
     sound_item,
 )
+from services.gateway.voice.realtime.items import ItemEvents
 from services.gateway.voice.realtime.response import Events, RealtimeResponse
 from services.gateway.voice.realtime.session import RealtimeSession, ResponseOptions
 from services.gateway.voice.realtime.wire import error_shape, read_event, realtime_error, sound_of
@@ -52,6 +51,7 @@ class Realtime:
         self._speaker = Speaker(services.speech, self)
         self._session = RealtimeSession(model or MODEL, services.speech)
         self._conversation = Conversation()
+        self._items = ItemEvents(self._conversation, self._tell)
         self._transcriber = Transcriber(
             services.speech,
             started=self._speech_started,
@@ -60,8 +60,6 @@ class Realtime:
             failed=self._not_heard,
             refused=self._not_taken,
         )
-        self._calls: set[str] = set()
-        """Calls that the client may send results of."""
         self._response: RealtimeResponse | None = None
         self._is_listening = False
         self._speaking = ""
@@ -110,8 +108,13 @@ class Realtime:
             case "input_audio_buffer.clear":
                 self._transcriber.clear()
                 await self._tell("input_audio_buffer.cleared")
-            case "conversation.item.create":
-                await self._add(read_item(event.get("item"), self._calls), event.get("previous_item_id"))
+            case (
+                "conversation.item.create"
+                | "conversation.item.retrieve"
+                | "conversation.item.delete"
+                | "conversation.item.truncate"
+            ):
+                await self._items.handle(event)
             case "response.create":
                 await self._ask_for_response(self._session.options(event.get("response")))
             case "response.cancel":
@@ -147,7 +150,7 @@ class Realtime:
         previous = self._conversation.add(item)
         self._unheard.append(item_id)
         await self._tell("input_audio_buffer.committed", item_id=item_id, previous_item_id=previous)
-        await self._tell_added(item, previous)
+        await self._items.tell_added(item, previous)
 
     async def _understood(self, text: str) -> None:
         item_id = self._unheard.popleft()
@@ -166,17 +169,10 @@ class Realtime:
         await self._tell_unheard(self._unheard.pop(), error)
 
     async def _tell_unheard(self, item_id: str, error: GroundworkError) -> None:
-        told = {"type": "server_error", "code": error.reason.lower(), "message": error.message, "param": None}
+        told = {name: value for name, value in realtime_error(error).items() if name != "event_id"}
         kind = "conversation.item.input_audio_transcription.failed"
         await self._tell(kind, item_id=item_id, content_index=0, error=told)
         await self._respond_when_heard()
-
-    async def _add(self, item: ConversationItem, after: object) -> None:
-        await self._tell_added(item, self._conversation.add(item, after))
-
-    async def _tell_added(self, item: ConversationItem, previous: str | None) -> None:
-        for kind in ("added", "done"):
-            await self._tell(f"conversation.item.{kind}", item=item.shown, previous_item_id=previous)
 
     async def _ask_for_response(self, options: ResponseOptions) -> None:
         """Answers once all that was said is understood. Raises MalformedMessage where there is nothing to answer."""
@@ -267,13 +263,16 @@ class Realtime:
         response, self._response = self._response, None
         if response is not None:
             events = response.finish(status, withdrawn or [], details)
-            self._calls |= response.call_ids
+            self._items.note_response(response)
             await self._tell_all(events)
 
-    async def sound_begins(self, run_id: str, piece: Speakable) -> None: ...
+    async def sound_begins(self, run_id: str, piece: Speakable) -> None:  # noqa: ARG002 - the listener's contract
+        if self._response is not None:
+            self._response.sound_begins(piece)
 
     async def sound(self, pcm: bytes) -> None:
         if self._response is not None:
+            self._response.sound(pcm)
             delta = base64.b64encode(pcm).decode()
             await self._tell("response.output_audio.delta", **self._response.place, delta=delta)
 

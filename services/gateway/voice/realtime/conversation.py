@@ -74,6 +74,20 @@ class Conversation:
         for each in self._items:
             if each.id == item_id:
                 each.message.text = text
+                each.shown["content"] = [{"type": "input_audio", "transcript": text}]
+
+    def item(self, item_id: object) -> ConversationItem:
+        """The item of that id. Raises MalformedMessage."""
+        for each in self._items:
+            if each.id == item_id:
+                return each
+        raise MalformedMessage(
+            f"there is no item {str(item_id)[:100]!r} in this conversation; use the id of an item event"
+        )
+
+    def remove(self, item_id: object) -> None:
+        """Takes an item out. Raises MalformedMessage."""
+        self._items.remove(self.item(item_id))
 
     def asked(self) -> AskedTurn:
         """What is to be answered next. Raises MalformedMessage where nothing is."""

@@ -9,6 +9,9 @@ from services.gateway.models import Json, RunEvent
 from services.gateway.voice.pieces import Speakable
 from services.gateway.voice.realtime.conversation import Conversation, ConversationItem, call_item, new_id
 from services.gateway.voice.realtime.session import ResponseOptions
+from services.gateway.voice.speaker import SOUND_RATE
+
+_BYTES_OF_MS = 2 * SOUND_RATE / 1000
 
 Events = list[tuple[str, Json]]
 """Names of events with their members."""
@@ -26,8 +29,13 @@ class RealtimeResponse:
         self._message = pb.HistoryMessage(role="assistant")
         self._calls: list[ConversationItem] = []
         self._citations: list[Json] = []
+        self._shown: Json = {}
+        """The message as an item of the conversation."""
         self._previous: str | None = None
         """The item before the message."""
+        self._sound_bytes = 0
+        self._heard: list[tuple[float, str]] = []
+        """How many milliseconds of sound stand before a piece, and its text."""
 
     def follow(self, event: RunEvent) -> None:
         """Takes in the next event of the run."""
@@ -44,11 +52,26 @@ class RealtimeResponse:
         beside = {"citations": piece.citations}
         return [*events, (f"response.{kind}.delta", {**self.place, "delta": delta, "groundwork": beside})]
 
+    def sound_begins(self, piece: Speakable) -> None:
+        """The sound of a piece follows."""
+        self._heard.append((self._sound_bytes / _BYTES_OF_MS, piece.spoken))
+
+    def sound(self, pcm: bytes) -> None:
+        """Counts sound that is sent."""
+        self._sound_bytes += len(pcm)
+
+    def truncate(self, audio_end_ms: float) -> None:
+        """Leaves of the text what had begun to be heard by then, for the turns that follow."""
+        heard = " ".join(text for start_ms, text in self._heard if start_ms < audio_end_ms)
+        self._message.text = heard
+        self._shown["content"] = [{"type": "output_audio", "transcript": heard}]
+
     def finish(self, status: str, withdrawn: list[int], details: Json | None = None) -> Events:
         """What ends the response."""
         events: Events = []
         if self._message.text:
             item = self._item(status)
+            self._shown |= item
             events += self._text_done()
             events.append(("response.output_item.done", {**self._at(0), "item": item}))
             events.append(("conversation.item.done", {"item": item, "previous_item_id": self._previous}))
@@ -98,7 +121,8 @@ class RealtimeResponse:
 
     def _begun(self) -> Events:
         item = self._item("in_progress")
-        self._previous = self._conversation.add(ConversationItem(item, self._message))
+        self._shown = {**item}
+        self._previous = self._conversation.add(ConversationItem(self._shown, self._message))
         return [
             ("response.output_item.added", {**self._at(0), "item": item}),
             ("conversation.item.added", {"item": item, "previous_item_id": self._previous}),
