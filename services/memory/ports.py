@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Protocol
 
+from services.memory.facts.ports import MemoryItem
 from services.memory.models import Deletion, Message, Owner, StoredMessage, StoredThread, Thread
 
 
@@ -66,13 +67,17 @@ class ThreadStore(Protocol):
 class ThreadMessages(Protocol):
     """The messages of threads."""
 
-    async def of_run(self, owner: Owner, thread_id: str, run_id: str) -> list[Message]:
-        """Those of a run; none where there is no such thread."""
+    async def as_appended(self, owner: Owner, thread_id: str, last: int = 0) -> list[Message]:
+        """The last so many in the order in which they were appended, all for 0; none where there is no such thread."""
         ...
 
 
 class MessageCopies(Protocol):
     """The index in which messages are found again."""
+
+    async def put(self, owner: Owner, items: Sequence[MemoryItem], *, known_only: bool = False) -> None:
+        """Puts messages in the place of what has their ids; `known_only`: adds none. Raises Unavailable."""
+        ...
 
     async def remove(self, owner: Owner, item_ids: Sequence[str], groups: Sequence[str] = ()) -> None:
         """Removes messages by thread and id ("<thread>/<message>"), and all of these threads. Harmless when repeated. Raises

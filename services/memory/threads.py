@@ -20,6 +20,7 @@ from datetime import datetime, timedelta
 
 from kit.errors import Aborted, AlreadyExists
 from services.memory.errors import ArtefactNotFound, BadMessage, BadPageToken, BadTitle, ThreadNotFound
+from services.memory.message_items import followers, item_id
 from services.memory.models import (
     Answer,
     Artefact,
@@ -137,11 +138,15 @@ class Threads:
                 return message
             return message.without_text(FORGOTTEN_TEXT)
 
+        def is_answer(message: Message) -> bool:
+            return message.run_id == run_id and message.role is not Role.USER
+
         if run_id and _THREAD_ID.fullmatch(thread_id):
-            answers = [each for each in await self.of_run(owner, thread_id, run_id) if each.role is not Role.USER]
             await self._store.rewrite(owner, thread_id, without_text)
-            if answers:
-                await self._copies.remove(owner, [f"{thread_id}/{each.message_id}" for each in answers])
+            appended = await self.as_appended(owner, thread_id)
+            if answers := [each for each in appended if is_answer(each)]:
+                await self._copies.remove(owner, [item_id(thread_id, each) for each in answers])
+                await self._copies.put(owner, followers(thread_id, appended, is_answer), known_only=True)
 
     async def append(self, owner: Owner, thread_id: str, messages: Sequence[Message]) -> Thread:
         """Appends in order; a message whose id is already there is not appended again."""
@@ -197,13 +202,13 @@ class Threads:
             )
         return stored
 
-    async def of_run(self, owner: Owner, thread_id: str, run_id: str) -> list[Message]:
-        """The messages of a run among the last of a thread; none where there is no such thread."""
+    async def as_appended(self, owner: Owner, thread_id: str, last: int = 0) -> list[Message]:
+        """The last so many messages in the order in which they were appended, all for 0; none where there is no such thread."""
         try:
-            messages = await self.history(owner, thread_id, HISTORY_MAX)
+            count = (await self._head(owner, thread_id)).thread.message_count
         except ThreadNotFound:
             return []
-        return [message for message in messages if message.run_id == run_id]
+        return await self._store.read(owner, thread_id, max(1, count - last + 1) if last else 1, count)
 
     async def _append_one(self, owner: Owner, head: Thread, message: Message) -> Thread:
         """`head` was read before the mark is: the order on which the module's promise rests."""

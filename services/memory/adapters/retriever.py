@@ -25,14 +25,13 @@ class RetrieverMemoryIndex:
         self._search_timeout_s = search_timeout_s
         self._write_timeout_s = write_timeout_s
 
-    async def put(self, owner: Owner, items: Sequence[MemoryItem]) -> None:
+    async def put(self, owner: Owner, items: Sequence[MemoryItem], *, known_only: bool = False) -> None:
         with use_principal(_principal(owner)):
             for start in range(0, len(items), _PER_PUT):
                 memories = [_encode(item) for item in items[start : start + _PER_PUT] if item.text.strip()]
                 if memories:
-                    await self._stub.PutMemories(
-                        pb.PutMemoriesRequest(memories=memories), timeout=self._write_timeout_s
-                    )
+                    request = pb.PutMemoriesRequest(memories=memories, known_only=known_only)
+                    await self._stub.PutMemories(request, timeout=self._write_timeout_s)
 
     async def remove(self, owner: Owner, item_ids: Sequence[str], groups: Sequence[str] = ()) -> None:
         with use_principal(_principal(owner)):
@@ -89,7 +88,12 @@ def _principal(owner: Owner) -> Principal:
 def _encode(item: MemoryItem) -> pb.Memory:
     at_us = round(item.at.timestamp() * 1e6) if item.at else 0
     return pb.Memory(
-        item_id=item.item_id, text=item.text[:TEXT_CHARACTERS_MAX], source=item.source, group=item.group, at_us=at_us
+        item_id=item.item_id,
+        text=item.text[:TEXT_CHARACTERS_MAX],
+        source=item.source,
+        group=item.group,
+        at_us=at_us,
+        context=item.context,
     )
 
 

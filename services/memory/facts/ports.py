@@ -49,13 +49,15 @@ class FactStore(Protocol):
 
 @dataclass(frozen=True)
 class MemoryItem:
-    """A text on its way into the index. `group` is what it goes with: the thread of a message."""
+    """A text on its way into the index. `group` is what it goes with: the thread of a message. By `context`, what was said before
+    it, the text is found, too; nothing returns it."""
 
     item_id: str
     text: str
     source: str
     group: str = ""
     at: datetime | None = None
+    context: str = ""
 
 
 @dataclass(frozen=True)
@@ -84,8 +86,9 @@ class Found:
 class MemoryIndex(Protocol):
     """The index of what is remembered, each owner's for themself. Raises Unavailable."""
 
-    async def put(self, owner: Owner, items: Sequence[MemoryItem]) -> None:
-        """Adds items, or puts them in the place of what has their ids. They are found when this returns."""
+    async def put(self, owner: Owner, items: Sequence[MemoryItem], *, known_only: bool = False) -> None:
+        """Adds items, or puts them in the place of what has their ids. They are found when this returns. `known_only`: adds
+        none."""
         ...
 
     async def remove(self, owner: Owner, item_ids: Sequence[str], groups: Sequence[str] = ()) -> None:

@@ -14,13 +14,12 @@ from services.memory.facts.facts import FACT, Facts, Overview, item_of
 from services.memory.facts.models import Fact, FactKind
 from services.memory.facts.notes import NoteSearch
 from services.memory.facts.ports import FoundItem, FoundNote, MemoryIndex
+from services.memory.message_items import MESSAGE
 from services.memory.models import Owner
 
 QUERY_CHARACTERS_MAX = 2_000
 TOP_K_DEFAULT, TOP_K_MAX = 10, 50
 HINTS_DEFAULT = 3
-MESSAGE = "message"
-"""The source of messages in the index."""
 NOTE = "note"
 """The source of passages of notes."""
 _NOTE_CHARACTERS = 1_000

@@ -10,12 +10,14 @@ from services.memory.facts.learning import Learner, Learnt
 from services.memory.facts.models import FactStatus, Statement, Turn
 from services.memory.facts.own_words import own_words
 from services.memory.facts.ports import MemoryIndex, MemoryItem
-from services.memory.facts.searching import MESSAGE
 from services.memory.facts.statements import STATEMENTS_MAX, read_statements
-from services.memory.models import Message, Owner, Role
+from services.memory.message_items import message_items
+from services.memory.models import Owner
 from services.memory.ports import ThreadMessages
 
 _NEAREST = 5
+_LATEST_MESSAGES = 1_000
+"""Of a thread, among which those of a turn are."""
 
 
 class Turns:
@@ -47,21 +49,28 @@ class Turns:
             await self._index.remove(owner, learnt.superseded)
         now = self._now()
         items = [item_of(fact) for fact in learnt.added if fact.status(now) is FactStatus.ACTIVE]
-        items += await self._messages(owner, turn)
         if items:
             await self._index.put(owner, items)
+        await self._index_messages(owner, turn)
         return learnt
+
+    async def _index_messages(self, owner: Owner, turn: Turn) -> None:
+        """Puts what was said in the turn into the index. It looks again afterwards: what was forgotten meanwhile goes out."""
+        there: list[MemoryItem] = []
+        while (items := await self._messages(owner, turn)) != there:
+            kept = {item.item_id for item in items}
+            if gone := [item.item_id for item in there if item.item_id not in kept]:
+                await self._index.remove(owner, gone)
+            if items:
+                await self._index.put(owner, items)
+            there = items
 
     async def _messages(self, owner: Owner, turn: Turn) -> list[MemoryItem]:
         """What was said in the turn, as its thread has it."""
         if not turn.thread_id:
             return []
-        messages = await self._threads.of_run(owner, turn.thread_id, turn.run_id)
-        return [
-            MemoryItem(f"{turn.thread_id}/{each.message_id}", _written(each), MESSAGE, turn.thread_id, each.at)
-            for each in messages
-            if each.text and not each.forgotten
-        ]
+        appended = await self._threads.as_appended(owner, turn.thread_id, _LATEST_MESSAGES)
+        return message_items(turn.thread_id, appended, lambda message: message.run_id == turn.run_id)
 
     async def _nearness(self, owner: Owner, statements: Sequence[Statement]) -> dict[tuple[int, str], float]:
         """How near each statement is to what is known; nothing where the index does not answer, and words alone decide."""
@@ -85,8 +94,3 @@ def carried_by(message: str, read: Sequence[Statement]) -> list[Statement]:
 
 def _plain(text: str) -> str:
     return " ".join(text.casefold().split())
-
-
-def _written(message: Message) -> str:
-    speaker = "User" if message.role is Role.USER else "Assistant"
-    return f"{speaker}: {message.text}"

@@ -16,6 +16,7 @@ MEMORIES_PER_PUT_MAX = 256
 ITEMS_PER_REMOVAL_MAX = 2_000
 TEXT_CHARACTERS_MAX = 8_000
 """Of a text that is put: what is longer is cut, and found by its beginning."""
+CONTEXT_CHARACTERS_MAX = 1_000
 TOP_K_MAX = 50
 
 Context = grpc.aio.ServicerContext[Any, Any]
@@ -32,7 +33,8 @@ class MemoriesServicer(retriever_pb2_grpc.RetrieverServiceServicer):
             raise InvalidRequest(
                 f"{len(request.memories)} memories at once; put at most {MEMORIES_PER_PUT_MAX} in a call"
             )
-        await self._memories.put(_owner(), [_memory(each) for each in request.memories])
+        memories = [_memory(each) for each in request.memories]
+        await self._memories.put(_owner(), memories, known_only=request.known_only)
         return pb.PutMemoriesResponse()
 
     async def RemoveMemories(self, request: pb.RemoveMemoriesRequest, context: Context) -> pb.RemoveMemoriesResponse:
@@ -73,7 +75,8 @@ def _owner() -> Owner:
 def _memory(message: pb.Memory) -> Memory:
     if not message.item_id or not message.text.strip() or message.source not in ("fact", "message"):
         raise InvalidRequest("a memory needs an id, words, and a source that is fact or message")
-    return Memory(message.item_id, message.text[:TEXT_CHARACTERS_MAX], message.source, message.group, message.at_us)
+    text, context = message.text[:TEXT_CHARACTERS_MAX], message.context[:CONTEXT_CHARACTERS_MAX]
+    return Memory(message.item_id, text, message.source, message.group, message.at_us, context)
 
 
 def _found(found: FoundMemory) -> pb.FoundMemory:

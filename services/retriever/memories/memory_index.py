@@ -67,6 +67,13 @@ class Memory:
     source: str
     group: str = ""
     at_us: int = 0
+    context: str = ""
+    """What was said before it. A search goes by these words, too; they are not kept."""
+
+    @property
+    def searched_text(self) -> str:
+        """What both engines index."""
+        return f"{self.text}\n{self.context}" if self.context else self.text
 
 
 @dataclass(frozen=True)
@@ -110,17 +117,19 @@ class MemoryIndex:
         self._clock = clock
         self._counts: dict[str, tuple[float, dict[str, int]]] = {}
 
-    async def put(self, owner: Owner, memories: Sequence[Memory]) -> None:
-        """Adds texts, or puts them in the place of what has their ids."""
+    async def put(self, owner: Owner, memories: Sequence[Memory], *, known_only: bool = False) -> None:
+        """Adds texts, or puts them in the place of what has their ids. `known_only`: adds none."""
+        if known_only:
+            memories = [each for each in memories if await self._lexical.count(_revision(owner, each))]
         if not memories:
             return
-        space, vectors = await self._passages.embed_passages([each.text for each in memories], "")
+        space, vectors = await self._passages.embed_passages([each.searched_text for each in memories], "")
         await self._dense.prepare(space)
         slots = asyncio.Semaphore(_AT_ONCE)
 
         async def one(memory: Memory, row: Vectors) -> None:
             key = WriteKey(_revision(owner, memory), time.time_ns() // 1_000_000, uuid4().hex)
-            batch = IndexBatch([IndexedChunk(_chunk(owner, memory), memory.text)], row, space)
+            batch = IndexBatch([IndexedChunk(_chunk(owner, memory), memory.searched_text)], row, space)
             async with slots:
                 await asyncio.gather(self._dense.write(key, batch), self._lexical.write(key, batch))
                 await asyncio.gather(self._dense.commit(key), self._lexical.commit(key))

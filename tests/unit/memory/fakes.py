@@ -120,10 +120,16 @@ class FakeIndex:
     def __init__(self) -> None:
         self.items: dict[tuple[Owner, str], MemoryItem] = {}
         self.is_down = False
+        self.before_put: Callable[[], Awaitable[None]] | None = None
+        """What happens before the next items are put, as if another process did it."""
 
-    async def put(self, owner: Owner, items: Sequence[MemoryItem]) -> None:
+    async def put(self, owner: Owner, items: Sequence[MemoryItem], *, known_only: bool = False) -> None:
         self._check()
-        self.items |= {(owner, item.item_id): item for item in items}
+        before, self.before_put = self.before_put, None
+        if before is not None:
+            await before()
+        keys = {(owner, item.item_id): item for item in items}
+        self.items |= {key: item for key, item in keys.items() if key in self.items or not known_only}
 
     async def remove(self, owner: Owner, item_ids: Sequence[str], groups: Sequence[str] = ()) -> None:
         self._check()

@@ -18,7 +18,7 @@ from services.memory.facts.searching import MemorySearch
 from services.memory.facts.statements import read_statements
 from services.memory.facts.summary import SUMMARY_TOKENS_MAX, list_newest
 from services.memory.facts.turns import Turns
-from services.memory.models import Message, Owner, Role
+from services.memory.models import Message, Owner
 from tests.unit.memory.fakes import FakeFactStore, FakeForgotten, FakeIndex, FakeNotes
 
 ANNA, BERT = Owner("local", "anna@example.org"), Owner("local", "bert")
@@ -28,8 +28,8 @@ START = datetime(2026, 11, 27, 9, tzinfo=UTC)
 class NoThreads:
     """Threads of which none is there."""
 
-    async def of_run(self, owner: Owner, thread_id: str, run_id: str) -> list[Message]:
-        return [Message(f"{run_id}-q", Role.USER, f"Said in {thread_id}", run_id, START)]
+    async def as_appended(self, owner: Owner, thread_id: str, last: int = 0) -> list[Message]:
+        return []
 
 
 class Room:

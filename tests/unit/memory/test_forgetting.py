@@ -9,10 +9,15 @@ import pytest
 
 from kit.jetstream import KeyValue, Nats
 from services.memory.errors import ThreadDamaged, ThreadNotFound
+from services.memory.facts.facts import Facts
+from services.memory.facts.learning import Learner
+from services.memory.facts.models import Turn
+from services.memory.facts.turns import Turns
+from services.memory.message_items import message_items
 from services.memory.models import Message, Owner, Role
 from services.memory.ports import ThreadStore
 from services.memory.threads import FORGOTTEN_TEXT, LATE_APPENDS_END_AFTER, Threads
-from tests.unit.memory.fakes import FakeDeletions, FakeIndex, MemoryThreadStore
+from tests.unit.memory.fakes import FakeDeletions, FakeFactStore, FakeForgotten, FakeIndex, MemoryThreadStore
 
 ANNA, BERT = Owner("local", "anna@example.org"), Owner("local", "bert")
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -27,7 +32,8 @@ class Room:
         self.store = store
         self.deletions = FakeDeletions()
         self.now = START
-        self.threads = Threads(store, self.deletions, FakeIndex(), now=lambda: self.now, new_thread_id=lambda: "0" * 12)
+        self.index = FakeIndex()
+        self.threads = Threads(store, self.deletions, self.index, now=lambda: self.now, new_thread_id=lambda: "0" * 12)
 
     async def thread(self, *messages: Message) -> str:
         thread_id = (await self.threads.create(ANNA, "")).thread_id
@@ -152,6 +158,34 @@ async def test_forgotten_answer_says_so_and_the_question_stays(room: Room) -> No
     ]
     await room.threads.append(ANNA, thread_id, [ANSWER])
     assert (await room.threads.history(ANNA, thread_id, 0))[1].text == FORGOTTEN_TEXT
+
+
+async def test_forgotten_answer_goes_from_the_index_and_from_the_message_that_was_found_by_it(room: Room) -> None:
+    then = [Message(f"r2-{each}", Role.USER, f"And {each}?", "r2", START) for each in ("then", "now")]
+    thread_id = await room.thread(QUESTION, ANSWER, *then)
+    appended = await room.threads.as_appended(ANNA, thread_id)
+    await room.index.put(ANNA, message_items(thread_id, appended, lambda message: message != then[1]))
+    assert "Thirty days" in room.index.items[ANNA, f"{thread_id}/r2-then"].context
+    await room.threads.forget_answer(ANNA, thread_id, "r1")
+    assert "Thirty days" not in str(room.index.items)
+    assert [item.text for item in room.index.items.values()] == [f"User: {QUESTION.text}", f"User: {then[0].text}"]
+
+
+async def test_answer_that_is_forgotten_while_its_turn_and_the_next_are_indexed_stays_in_neither(room: Room) -> None:
+    thread_id = await room.thread(QUESTION, ANSWER, Message("r2-question", Role.USER, "And then?", "r2", START))
+    learner = Learner(FakeFactStore(), now=lambda: START)
+    facts = Facts(FakeFactStore(), learner, room.index, FakeForgotten(), now=lambda: START)
+    turns = Turns(facts, learner, room.index, room.threads, now=lambda: START)
+
+    async def forget() -> None:
+        await room.threads.forget_answer(ANNA, thread_id, "r1")
+
+    await turns.learn(ANNA, Turn("r1", thread_id, QUESTION.text, START), None)
+    assert "Thirty days" in str(room.index.items)
+    room.index.before_put = forget  # between reading the thread and writing what was read
+    await turns.learn(ANNA, Turn("r2", thread_id, "And then?", START), None)
+    assert "Thirty days" not in str(room.index.items)
+    assert len(room.index.items) == 2
 
 
 async def test_answers_are_forgotten_for_their_owner_and_run_only(room: Room) -> None:

@@ -2106,6 +2106,7 @@ class Memory(_message.Message):
     SOURCE_FIELD_NUMBER: _builtins.int
     GROUP_FIELD_NUMBER: _builtins.int
     AT_US_FIELD_NUMBER: _builtins.int
+    CONTEXT_FIELD_NUMBER: _builtins.int
     item_id: _builtins.str
     """Unique among the caller's."""
     text: _builtins.str
@@ -2116,6 +2117,10 @@ class Memory(_message.Message):
     """What it is removed with: the thread of a message. Empty for none."""
     at_us: _builtins.int
     """When it was said, in microseconds since 1970; 0 where that is not known."""
+    context: _builtins.str
+    """What was said before it. The text is found by these words, too; they are not stored, and no search returns them. What is longer
+    than 1 000 characters is cut.
+    """
     def __init__(
         self,
         *,
@@ -2124,10 +2129,11 @@ class Memory(_message.Message):
         source: _builtins.str = ...,
         group: _builtins.str = ...,
         at_us: _builtins.int = ...,
+        context: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["at_us", b"at_us", "group", b"group", "item_id", b"item_id", "source", b"source", "text", b"text"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["at_us", b"at_us", "context", b"context", "group", b"group", "item_id", b"item_id", "source", b"source", "text", b"text"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -2140,6 +2146,9 @@ class PutMemoriesRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     MEMORIES_FIELD_NUMBER: _builtins.int
+    KNOWN_ONLY_FIELD_NUMBER: _builtins.int
+    known_only: _builtins.bool
+    """Puts only what is there already in its place, and adds nothing."""
     @_builtins.property
     def memories(self) -> _containers.RepeatedCompositeFieldContainer[Global___Memory]:
         """At most 256."""
@@ -2148,10 +2157,11 @@ class PutMemoriesRequest(_message.Message):
         self,
         *,
         memories: _abc.Iterable[Global___Memory] | None = ...,
+        known_only: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["memories", b"memories"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["known_only", b"known_only", "memories", b"memories"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
