@@ -113,6 +113,12 @@ class ReadersBusy(ResourceExhausted):
     is_of_one_replica = True
 
 
+class DocumentChanged(FailedPrecondition):
+    """The document is not in the version that an upload was to replace."""
+
+    reason = "DOCUMENT_CHANGED"
+
+
 class UploadCorrupt(DataLoss):
     reason = "UPLOAD_CORRUPT"
 

@@ -101,6 +101,8 @@ class IngestServicer(AccessMethods, CollectionMethods, SourceMethods, ingest_pb2
             access=decode_access(header.access, header.collection_id) if header.HasField("access") else None,
             keep=header.keep,
             late_metadata=late,
+            replaces_sha256=header.replaces_sha256 if header.HasField("replaces_sha256") else None,
+            append=header.append,
         )
         document = await self._uploads.upload(current_principal(), upload, _bytes(requests, late))
         return ingest_pb2.UploadDocumentResponse(document=document_message(document))

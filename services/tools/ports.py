@@ -146,9 +146,10 @@ class Documents(Protocol):
     """Documents and collections of the tenant in whose name the tool was called. Every method raises ToolError, which says in plain
     words what the other service refused, or that it does not answer."""
 
-    async def keep(self, collection_id: str, name: str, text: str, *, call_key: str) -> Document:
-        """Stores `text` as a document, and answers before it is searchable. A document of that name gets the new text. Asked again
-        with the same `call_key` (visible ASCII) and text, the same document is answered. Raises CollectionMissing."""
+    async def keep(self, collection_id: str, name: str, text: str, *, call_key: str, append: bool = False) -> Document:
+        """Stores `text` as a document, and answers before it is searchable. A document of that name gets the new text; `append`: it
+        keeps its own in front, whoever else writes. Asked again with the same `call_key` (visible ASCII) and text, the same
+        document is answered. Raises CollectionMissing."""
         ...
 
     async def index_source_file(self, path: str, collection_ids: Sequence[str]) -> Document:

@@ -11761,6 +11761,10 @@ export interface operations {
             header?: {
                 /** @description Your name for this request, a UUID for example, kept for a day. Sent again with the same key and content, it starts nothing twice: the answer is that of the first. Another content is refused with 409 and `IDEMPOTENCY_KEY_REUSED`, and while the first is in hand with 409, `IDEMPOTENCY_KEY_IN_FLIGHT` and Retry-After. */
                 "idempotency-key"?: string | null;
+                /** @description The sha256 of the version that this one replaces. Where the document has another by then, or there is none of its name, the answer is 412 and `DOCUMENT_CHANGED`, and nothing is stored. */
+                "if-match"?: string | null;
+                /** @description `*`: only where the collection has no document of this name; otherwise the answer is 412 and `DOCUMENT_CHANGED`. */
+                "if-none-match"?: string | null;
             };
             path: {
                 /** @description The collection's id. */
@@ -11856,6 +11860,15 @@ export interface operations {
             };
             /** @description There is one already, or another change came first. */
             409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Its present state does not allow this. */
+            412: {
                 headers: {
                     [name: string]: unknown;
                 };

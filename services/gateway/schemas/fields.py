@@ -154,6 +154,23 @@ IdempotencyKey = Annotated[
         "and while the first is in hand with 409, `IDEMPOTENCY_KEY_IN_FLIGHT` and Retry-After."
     ),
 ]
+IfMatch = Annotated[
+    Annotated[
+        str, Pattern(r'^"?[0-9a-fA-F]{64}"?$', "is no sha256; use 64 hexadecimal digits, as the document has them")
+    ]
+    | None,
+    Header(
+        description="The sha256 of the version that this one replaces. Where the document has another by then, or there is none of "
+        "its name, the answer is 412 and `DOCUMENT_CHANGED`, and nothing is stored."
+    ),
+]
+IfNoneMatch = Annotated[
+    Annotated[str, Pattern(r"^\*$", "is not *; nothing else is taken here")] | None,
+    Header(
+        description="`*`: only where the collection has no document of this name; otherwise the answer is 412 and "
+        "`DOCUMENT_CHANGED`."
+    ),
+]
 ThreadId = Annotated[str, _THREAD_ID]
 
 RunId = Annotated[str, _RUN_ID]

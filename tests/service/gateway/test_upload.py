@@ -9,6 +9,7 @@ import httpx
 import pytest
 
 from kit.errors import InvalidArgument, NotFound
+from services.ingest.errors import DocumentChanged
 from tests.service.gateway.conftest import Live, World
 
 PATH = "/v1/collections/default/documents"
@@ -34,6 +35,33 @@ async def test_file_is_taken_with_its_name_size_and_metadata(client: httpx.Async
     assert (header.name, header.size_bytes, dict(header.metadata)) == ("naïve.md", 11, {"year": "2026"})
     assert header.collection_id == "default"
     assert world.ingest.received_bytes == 11
+
+
+@pytest.mark.parametrize(
+    ("headers", "replaces"),
+    [
+        ({}, None),
+        ({"If-None-Match": "*"}, ""),
+        ({"If-Match": "ab" * 32}, "ab" * 32),
+        ({"If-Match": f'"{"cd" * 32}"'}, "cd" * 32),
+    ],
+)
+async def test_upload_says_which_version_it_replaces(
+    client: httpx.AsyncClient, world: World, headers: dict[str, str], replaces: str | None
+) -> None:
+    answer = await client.post(PATH, files={"file": ("a.md", b"hello")}, headers=headers)
+    assert answer.status_code == 202
+    header = world.ingest.headers[0]
+    assert (header.replaces_sha256 if header.HasField("replaces_sha256") else None) == replaces
+
+
+async def test_upload_that_replaces_another_version_is_answered_with_412(
+    client: httpx.AsyncClient, world: World
+) -> None:
+    world.ingest.refuse_after_header = DocumentChanged("a.md has another content")
+    answer = await client.post(PATH, files={"file": ("a.md", b"hello")}, headers={"If-Match": "ab" * 32})
+    assert (answer.status_code, answer.json()["reason"]) == (412, "DOCUMENT_CHANGED")
+    assert (await client.post(PATH, files={"file": ("a.md", b"x")}, headers={"If-Match": "ab"})).status_code == 400
 
 
 async def test_empty_file_is_passed_on_for_ingest_to_judge(client: httpx.AsyncClient, world: World) -> None:

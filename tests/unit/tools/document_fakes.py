@@ -42,7 +42,7 @@ class FakeDocuments:
         self.documents[document_id] = replace(document, **changes)
         return self.documents[document_id]
 
-    async def keep(self, collection_id: str, name: str, text: str, *, call_key: str) -> Document:
+    async def keep(self, collection_id: str, name: str, text: str, *, call_key: str, append: bool = False) -> Document:
         self._check(collection_id)
         if call_key in self.by_key:
             return self.documents[self.by_key[call_key]]
@@ -50,7 +50,8 @@ class FakeDocuments:
         there = next((each for each in self.documents.values() if (each.collection_id, each.name) == place), None)
         document = replace(there or self.add(name, collection_id), state=DocumentState.QUEUED)
         self.documents[document.document_id] = document
-        self.texts[document.document_id] = text
+        before = self.texts.get(document.document_id, "") if append else ""
+        self.texts[document.document_id] = f"{before}\n\n{text}" if before else text
         self.by_key[call_key] = document.document_id
         return document
 

@@ -63,6 +63,14 @@ async def test_a_text_of_the_same_title_takes_the_place_of_the_one_before(docume
     assert list(documents.texts.values()) == ["New."]
 
 
+async def test_a_text_is_appended_to_the_document_of_its_title(documents: FakeDocuments) -> None:
+    await rag_index(tool_context(documents=documents, call_id="1"), "One.", title="memories/tea.md", append=True)
+    await rag_index(tool_context(documents=documents, call_id="2"), "Two.", title="memories/tea.md", append=True)
+    assert list(documents.texts.values()) == ["One.\n\nTwo."]
+    with pytest.raises(ToolError, match="give its title"):
+        await rag_index(tool_context(documents=documents, call_id="3"), "Three.", append=True)
+
+
 async def test_a_text_that_is_not_searchable_in_time_is_said_to_be_stored(documents: FakeDocuments) -> None:
     documents.settles_as = DocumentState.PROCESSING
     content = _content(await rag_index(text="A note.", context=tool_context(documents=documents)))

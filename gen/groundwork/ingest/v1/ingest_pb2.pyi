@@ -828,6 +828,8 @@ class UploadHeader(_message.Message):
     LANE_FIELD_NUMBER: _builtins.int
     ACCESS_FIELD_NUMBER: _builtins.int
     KEEP_FIELD_NUMBER: _builtins.int
+    REPLACES_SHA256_FIELD_NUMBER: _builtins.int
+    APPEND_FIELD_NUMBER: _builtins.int
     collection_id: _builtins.str
     """Collection; must exist."""
     name: _builtins.str
@@ -852,6 +854,14 @@ class UploadHeader(_message.Message):
     """
     keep: _builtins.bool
     """Stores the file and does not read it: its status is KEPT. A name that the collection has is refused with NAME_TAKEN."""
+    replaces_sha256: _builtins.str
+    """Hex sha256 of the version that this one replaces; empty: the collection must have no document of this name. Another state is refused
+    with DOCUMENT_CHANGED, so that no writer's change is lost. Unset: whatever is there is replaced.
+    """
+    append: _builtins.bool
+    """Puts the file, which must be UTF-8 text, behind the text that the document of this name has; makes the document where there is none.
+    Of several writers at once none is lost. BAD_UPLOAD with replaces_sha256, and where the document is neither text nor Markdown.
+    """
     @_builtins.property
     def metadata(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
         """Filterable fields for all chunks of this document."""
@@ -873,12 +883,16 @@ class UploadHeader(_message.Message):
         lane: Global___UploadLane.ValueType = ...,
         access: Global___DocumentAccess | None = ...,
         keep: _builtins.bool = ...,
+        replaces_sha256: _builtins.str | None = ...,
+        append: _builtins.bool = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["access", b"access"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_replaces_sha256", b"_replaces_sha256", "access", b"access", "replaces_sha256", b"replaces_sha256"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["access", b"access", "collection_id", b"collection_id", "encoding", b"encoding", "idempotency_key", b"idempotency_key", "keep", b"keep", "lane", b"lane", "metadata", b"metadata", "name", b"name", "sha256", b"sha256", "size_bytes", b"size_bytes"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_replaces_sha256", b"_replaces_sha256", "access", b"access", "append", b"append", "collection_id", b"collection_id", "encoding", b"encoding", "idempotency_key", b"idempotency_key", "keep", b"keep", "lane", b"lane", "metadata", b"metadata", "name", b"name", "replaces_sha256", b"replaces_sha256", "sha256", b"sha256", "size_bytes", b"size_bytes"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__replaces_sha256: _TypeAlias = _typing.Literal["replaces_sha256"]  # noqa: Y015
+    _WhichOneofArgType__replaces_sha256: _TypeAlias = _typing.Literal["_replaces_sha256", b"_replaces_sha256"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__replaces_sha256) -> _WhichOneofReturnType__replaces_sha256 | None: ...
 
 Global___UploadHeader: _TypeAlias = UploadHeader  # noqa: Y015
 

@@ -17,7 +17,7 @@ from services.gateway.errors import UploadStalled
 from services.gateway.metrics import UPLOADED_BYTES
 from services.gateway.routes.documents.documents import document_body
 from services.gateway.schemas.documents.documents import UploadedDocument
-from services.gateway.schemas.fields import CollectionPath, IdempotencyKey
+from services.gateway.schemas.fields import CollectionPath, IdempotencyKey, IfMatch, IfNoneMatch
 from services.gateway.schemas.problem import problems
 from services.gateway.serving.multipart import (
     ACCESS_FIELD,
@@ -96,10 +96,15 @@ _FORM: dict[str, Any] = {
     status_code=202,
     openapi_extra=_FORM,
     dependencies=[NEEDS_INGEST],
-    responses=problems(404, 409, 413, 415, 422, 429, 507),
+    responses=problems(404, 409, 412, 413, 415, 422, 429, 507),
 )
 async def upload_document(
-    collection_id: CollectionPath, request: Request, services: Services, idempotency_key: IdempotencyKey = None
+    collection_id: CollectionPath,
+    request: Request,
+    services: Services,
+    idempotency_key: IdempotencyKey = None,
+    if_match: IfMatch = None,
+    if_none_match: IfNoneMatch = None,
 ) -> UploadedDocument:
     """Takes a file and answers once it is stored and its job queued. Follow it with GET /v1/documents/{id}/events."""
 
@@ -113,6 +118,7 @@ async def upload_document(
             encoding=form.encoding,
             lane=_LANES[form.lane],
             access=None if form.access is None else pb.DocumentAccess(**form.access),
+            replaces_sha256="" if if_none_match else if_match and if_match.strip('"'),
         )
 
     return UploadedDocument(document=document_body(await take_form(MultipartForm, request, services, header)))

@@ -15,10 +15,10 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any
+from typing import IO, Any
 
 from kit.access.principal import Principal
-from kit.errors import Aborted, AlreadyExists
+from kit.errors import Aborted, AlreadyExists, DataLoss
 from kit.stores.document_access import DocumentAccess
 from kit.stores.idempotency import Attempt
 from services.ingest.documents import life
@@ -29,10 +29,19 @@ from services.ingest.documents.file_users import files_of
 from services.ingest.documents.models import Content, Document, Lane, Origin, Status, StoredDocument
 from services.ingest.documents.revising import Reviser
 from services.ingest.documents.uploads import naming
+from services.ingest.documents.uploads.appending import append_text, check_appendable, has_appended, one_piece
 from services.ingest.documents.uploads.document_limits import DocumentLimits
 from services.ingest.documents.uploads.lanes import LaneChoice
 from services.ingest.documents.uploads.quota import StorageQuotas
-from services.ingest.errors import BadAccess, CollectionNotFound, DocumentNotFound, NameTaken, UploadCorrupt
+from services.ingest.errors import (
+    BadAccess,
+    BadUpload,
+    CollectionNotFound,
+    DocumentChanged,
+    DocumentNotFound,
+    NameTaken,
+    UploadCorrupt,
+)
 from services.ingest.ports import AccessLists, DocumentStore, FileStore, Keys, Leases
 from services.ingest.reading.detection import detect_media_type, with_charset
 from services.ingest.scanning import Gatekeeper
@@ -74,6 +83,10 @@ class Upload:
     batch: str = ""
     late_metadata: Mapping[str, str] = field(default_factory=dict)
     """Further fields, which are there once the last byte has come."""
+    replaces_sha256: str | None = None
+    """The only content that it may replace; empty: none. None: any."""
+    append: bool = False
+    """Whether it goes behind the text that is there."""
 
     def content_with(self, sha256: str) -> bytes:
         """What has to be the same in another upload with the same idempotency key."""
@@ -84,6 +97,10 @@ class Upload:
             same.append({"subjects": sorted(self.access.subjects), "groups": sorted(self.access.groups)})
         if self.keep:
             same.append("keep")
+        if self.replaces_sha256 is not None:
+            same.append(f"replaces {self.replaces_sha256}")
+        if self.append:
+            same.append("append")
         return json.dumps(same).encode()
 
 
@@ -153,8 +170,12 @@ class Uploads:
         ):
             taken: list[Document] = []
 
-            async def make(_: Attempt | None) -> str:
-                taken.append(await self._take(tenant_id, upload, content, file))
+            async def make(attempt: Attempt | None) -> str:
+                if upload.append:
+                    is_first = attempt is None or attempt.is_first
+                    taken.append(await self._append(tenant_id, upload, file, is_first=is_first))
+                else:
+                    taken.append(await self._take(tenant_id, upload, content, file))
                 counted.is_stored = True
                 return taken[-1].document_id
 
@@ -218,8 +239,52 @@ class Uploads:
         NameTaken where another document has the name."""
         return await self._take(tenant_id, _checked(upload), content, None)
 
+    async def _append(self, tenant_id: str, upload: Upload, file: SpooledFile, *, is_first: bool) -> Document:
+        """The document with the file's text behind its own. It looks again whenever another writer was faster."""
+        added = await file.read_by(_read_all)
+        present, text = None, b""
+        while True:
+            if present and not is_first and has_appended(text, added):
+                return present  # by the attempt that was cut off
+            whole = replace(
+                upload,
+                replaces_sha256=present.content.sha256 if present else "",
+                metadata={**(present.metadata if present else {}), **upload.metadata},
+                late_metadata={},
+                size_bytes=0,
+                sha256="",
+            )
+            joined = one_piece(append_text(upload.name, text, added))
+            try:
+                async with self._received(tenant_id, whole, joined) as (received, content, spooled):
+                    return await self._take(tenant_id, received, content, spooled)
+            except DocumentChanged as changed:
+                present, text = await self._present(tenant_id, changed.metadata.get("document_id", ""))
+
+    async def _present(self, tenant_id: str, document_id: str) -> tuple[Document | None, bytes]:
+        """The document as it is now, and its text; None and no text where it was deleted. Raises BadUpload, DataLoss."""
+        while True:
+            stored = await self._documents.get(tenant_id, document_id)
+            if stored is None or stored.document.status is Status.DELETED:
+                return None, b""
+            check_appendable(stored.document)
+            content = stored.document.content
+            async with self._spool.file(content.size_bytes) as path:
+                try:
+                    await self._files.get_to_file(tenant_id, content.sha256, path)
+                except DataLoss:
+                    again = await self._documents.get(tenant_id, document_id)
+                    if again and again.version == stored.version:
+                        raise
+                    continue  # its file went because another version has just replaced it
+                return stored.document, await asyncio.to_thread(path.read_bytes)
+
     async def _take(self, tenant_id: str, upload: Upload, content: Content, file: SpooledFile | None) -> Document:
-        document, unused = await self._store(tenant_id, upload, content, file)
+        try:
+            document, unused = await self._store(tenant_id, upload, content, file)
+        except DocumentChanged:
+            await self._deletion.release_file(tenant_id, content.sha256)
+            raise
         await self._check_collection_survived(document)
         await self._reviser.queue(document)
         if unused:
@@ -247,6 +312,9 @@ class Uploads:
         while True:
             try:
                 if named_id == own_id:
+                    if upload.replaces_sha256:
+                        await self._documents.release_name(*place, own_id)
+                        raise _changed(upload, None)
                     # Before the record: there is no moment at which the document is everybody's.
                     await self._set_access(tenant_id, named_id, upload)
                     own_id = ""  # one attempt: if there is a record of it already, that is looked at
@@ -275,19 +343,9 @@ class Uploads:
     async def _revised(self, stored: StoredDocument, upload: Upload, content: Content) -> tuple[Document, str]:
         """As `_store`, for a document that is there. Raises Aborted when it changed meanwhile."""
         old, origin = stored.document, upload.origin
-        if upload.keep or old.status is Status.KEPT or (upload.copy_of and old.copy_of != upload.copy_of):
-            raise NameTaken(
-                f"the collection has another document {upload.name}; delete it, or give this file another name"
-            )
-        if origin and (old.origin is None or (old.origin.source_id, old.origin.key) != (origin.source_id, origin.key)):
-            raise NameTaken(
-                f"the collection has another document {upload.name}, which is not this file of the source; delete that document, "
-                "or rename the file"
-            )
+        await self._check_replaceable(old, upload)
         if old.origin and origin is None:
             origin = replace(old.origin, version="")  # the next sync brings back what is at the source
-        if upload.by is not None and not await self._access.may_read(upload.by, old.collection_id, old.document_id):
-            raise NameTaken(f"the name {upload.name} is taken in this collection; give the file another name")
         is_same = old.content == content and old.metadata == upload.metadata
         if not is_same and not upload.copy_of:
             await self._check_not_widened(old, upload)
@@ -316,6 +374,23 @@ class Uploads:
         await self._documents.update(revised, stored.version)
         unused = files_of(old) - files_of(revised)
         return revised, unused.pop() if unused else ""
+
+    async def _check_replaceable(self, old: Document, upload: Upload) -> None:
+        """Raises NameTaken, DocumentChanged."""
+        origin = upload.origin
+        if upload.keep or old.status is Status.KEPT or (upload.copy_of and old.copy_of != upload.copy_of):
+            raise NameTaken(
+                f"the collection has another document {upload.name}; delete it, or give this file another name"
+            )
+        if origin and (old.origin is None or (old.origin.source_id, old.origin.key) != (origin.source_id, origin.key)):
+            raise NameTaken(
+                f"the collection has another document {upload.name}, which is not this file of the source; delete that document, "
+                "or rename the file"
+            )
+        if upload.by is not None and not await self._access.may_read(upload.by, old.collection_id, old.document_id):
+            raise NameTaken(f"the name {upload.name} is taken in this collection; give the file another name")
+        if upload.replaces_sha256 not in (None, old.content.sha256):
+            raise _changed(upload, old)
 
     async def _move(self, tenant_id: str, upload: Upload, content: Content, document_id: str) -> Document | None:
         """Gives a document the upload's name, and a revision under it. None when the document cannot have that name. The order is:
@@ -400,12 +475,36 @@ class Uploads:
         )
 
 
+def _read_all(file: IO[bytes]) -> bytes:
+    file.seek(0)
+    return file.read()
+
+
+def _changed(upload: Upload, present: Document | None) -> DocumentChanged:
+    what_to_do = "read it, make the change again, and name the sha256 of what was read"
+    if present is None:
+        return DocumentChanged(
+            f"the collection has no document {upload.name} that could be replaced; upload it as a new one"
+        )
+    return DocumentChanged(
+        f"{upload.name} has another content than this upload replaces; {what_to_do}",
+        document_id=present.document_id,
+        sha256=present.content.sha256,
+    )
+
+
 def _subject(upload: Upload) -> str:
     return upload.by.subject if upload.by is not None else ""
 
 
 def _checked(upload: Upload) -> Upload:
     """Raises BadName, BadUpload."""
+    if upload.append and upload.replaces_sha256 is not None:
+        raise BadUpload("an upload that appends names no version to replace; leave out one of the two")
+    if upload.append and upload.keep:
+        raise BadUpload("an upload that appends is read; leave out keep")
+    if upload.replaces_sha256:
+        upload = replace(upload, replaces_sha256=upload.replaces_sha256.lower())
     metadata = naming.checked_metadata(dict(upload.metadata))
     return replace(upload, name=naming.file_name(upload.name), metadata=metadata)
 

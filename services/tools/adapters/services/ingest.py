@@ -55,7 +55,7 @@ class IngestDocuments:
         self._clock = clock
         self._sleep = sleep
 
-    async def keep(self, collection_id: str, name: str, text: str, *, call_key: str) -> Document:
+    async def keep(self, collection_id: str, name: str, text: str, *, call_key: str, append: bool = False) -> Document:
         data = text.encode()
         header = pb.UploadHeader(
             collection_id=collection_id,
@@ -64,6 +64,7 @@ class IngestDocuments:
             sha256=hashlib.sha256(data).hexdigest(),
             metadata={"written_by": "agent"},
             idempotency_key=call_key,
+            append=append,
         )
         with put_plainly(_SERVICE):
             try:

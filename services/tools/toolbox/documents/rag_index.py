@@ -1,7 +1,7 @@
 """Keeps a text, or takes a file of a source, as a document, so that later searches find it.
 
 Each call needs a person's approval: what is kept is found and cited from then on by everybody who may read the collection, a text
-of the same title is replaced, and a document that was read may have told the model to keep something.
+of the same title is replaced or grows, and a document that was read may have told the model to keep something.
 """
 
 import hashlib
@@ -31,10 +31,10 @@ SCHEMA = {
         "name": "rag_index",
         "description": (
             "Keeps a text as a document that later searches find, for example a note or a summary. A document of the same title in "
-            "the same collection is replaced. With source_path instead of text: indexes a file of a source now, as it is there. "
-            "Says when the document is searchable. The user's notes are remembered in later "
-            "conversations: MEMORY.md has what lasts, SESSION-STATE.md what is being worked on, daily/2026-01-31.md what a day "
-            "brought, and the folder memories/ one subject a file."
+            "the same collection is replaced, or grows with append. With source_path instead of text: indexes a file of a source "
+            "now, as it is there. Says when the document is searchable. The user's notes are remembered in later conversations: "
+            "MEMORY.md has what lasts, SESSION-STATE.md what is being worked on, daily/2026-01-31.md what a day brought, and the "
+            "folder memories/ one subject a file."
         ),
         "parameters": {
             "type": "object",
@@ -70,6 +70,13 @@ SCHEMA = {
                     ),
                     "pattern": "^[a-z0-9][a-z0-9_-]{0,63}$",
                 },
+                "append": {
+                    "type": "boolean",
+                    "description": (
+                        "Puts the text behind what the document of this title has, instead of replacing it. For notes that grow: "
+                        "nothing that others write meanwhile is lost. Default: false."
+                    ),
+                },
             },
             "additionalProperties": False,
         },
@@ -96,20 +103,27 @@ POLICY = Policy(
 
 
 async def rag_index(
-    context: ToolContext, text: str = "", title: str = "", collection_id: str = "", source_path: str = ""
+    context: ToolContext,
+    text: str = "",
+    title: str = "",
+    collection_id: str = "",
+    source_path: str = "",
+    append: bool = False,
 ) -> ToolOutput:
     """The document and whether it is searchable yet. The same call again ends in the same document."""
     if source_path:
-        if text or title:
+        if text or title or append:
             raise InvalidArguments("give either source_path, or text with its title")
         return await _index_source_file(context, source_path, collection_id)
+    if append and not title.strip():
+        raise ToolError("nothing says which document to append to; give its title", reason="TITLE_MISSING")
     if not text.strip():
         raise ToolError("there is nothing to keep: the text is empty; give text or source_path", reason="TEXT_EMPTY")
     # A collection other than the notes has to be named, even the only one: who allows the call reads it in the arguments.
     collection = permitted(context.collection_ids, context.resolve_collection_id(collection_id) or context.notes)
     name = document_name(title, text, context.call_id)
     await context.progress(f"Keeping {name} in {collection}")
-    document = await _kept(context, collection, name, text)
+    document = await _kept(context, collection, name, text, append=append)
     if not document.is_settled:
         await context.progress(f"Waiting until {name} is searchable")
     return _output(await _settled(context, document), name)
@@ -127,16 +141,16 @@ async def _index_source_file(context: ToolContext, path: str, collection_id: str
     return _output(await _settled(context, document), document.name)
 
 
-async def _kept(context: ToolContext, collection_id: str, name: str, text: str) -> Document:
+async def _kept(context: ToolContext, collection_id: str, name: str, text: str, *, append: bool) -> Document:
     documents = context.services.documents
     call_key = hashlib.sha256(context.call_id.encode()).hexdigest()
     try:
-        return await documents.keep(collection_id, name, text, call_key=call_key)
+        return await documents.keep(collection_id, name, text, call_key=call_key, append=append)
     except CollectionMissing:
         if collection_id != context.notes:
             raise
     await documents.create_collection(collection_id)
-    return await documents.keep(collection_id, name, text, call_key=call_key)
+    return await documents.keep(collection_id, name, text, call_key=call_key, append=append)
 
 
 async def _settled(context: ToolContext, document: Document) -> Document | None:
