@@ -15,8 +15,9 @@ from kit.access.principal import current_principal
 from services.memory.errors import BadFact, BadForgetting, BadPageToken
 from services.memory.facts.facts import FACT, TEXT_CHARACTERS_MAX, Change, Facts
 from services.memory.facts.models import MODEL, Fact, FactKind, FactStatus, Statement, Turn
-from services.memory.facts.searching import MESSAGE, NOTE, Degraded, Hit, MemorySearch
+from services.memory.facts.searching import NOTE, Degraded, Hit, MemorySearch
 from services.memory.facts.turns import Turns
+from services.memory.message_items import MESSAGE
 from services.memory.models import Owner
 
 FACTS_PER_FORGETTING_MAX = 100
