@@ -1,6 +1,7 @@
 """`python -m evals memory`: measures whether what was said in long conversations is found again, on the dialogues of LoCoMo.
 
-Each turn is put into the index of memories as it was said. A question counts as found where all turns that hold its evidence are
+Each turn is put into the index of memories as it was said, with the end of the turn before it in the session as its context: as the
+memory service puts messages. The context is never returned. A question counts as found where all turns that hold its evidence are
 among the ten that come back; no neighbour of a turn counts for it. Beside it the same by words (BM25) and by vectors alone.
 """
 
@@ -12,6 +13,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +29,8 @@ UNDER_THRESHOLD, FAILED = 1, 2
 _DATA = Path("../shared/data/memory_locomo_half/locomo_first5.json.gz")
 _TOP_K = 10
 _PER_PUT = 64
+_CONTEXT_CHARACTERS = 300
+"""As many as the memory service takes of the message before."""
 _TIMEOUT_S = 600.0
 _CATEGORIES = {1: "several turns", 2: "time", 3: "with what is known", 4: "one turn"}
 """Those whose questions have an answer; 5 are questions that nothing answers."""
@@ -87,9 +91,17 @@ async def _measured(system: RunningSystem, dialogues: Sequence[dict[str, Any]]) 
 
 
 async def _remember(stub: rpc.RetrieverServiceStub, conversation: dict[str, Any]) -> None:
-    turns = [turn for value in conversation.values() if isinstance(value, list) for turn in value]
+    sessions = [value for value in conversation.values() if isinstance(value, list)]
     memories = [
-        pb.Memory(item_id=f"t/{turn['dia_id']}", text=_said(turn), source="message", group="t") for turn in turns
+        pb.Memory(
+            item_id=f"t/{turn['dia_id']}",
+            text=_said(turn),
+            source="message",
+            group="t",
+            context=_said(before)[-_CONTEXT_CHARACTERS:] if before else "",
+        )
+        for session in sessions
+        for before, turn in pairwise([None, *session])
     ]
     for start in range(0, len(memories), _PER_PUT):
         request = pb.PutMemoriesRequest(memories=memories[start : start + _PER_PUT])
