@@ -1,9 +1,10 @@
 """OpenAI's API of a running system with a scripted model, by the official client: functions of the caller's, answers by a schema,
 how words are chosen, and responses that go on from others."""
 
+import asyncio
 import json
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Generator, Iterator
+from typing import Any, cast
 
 import openai
 import pytest
@@ -11,7 +12,7 @@ from openai import OpenAI
 from pydantic import BaseModel
 
 from kit.testing.openai import Reply
-from tests.integration.api import Api
+from tests.integration.api import Api, Event
 from tests.integration.conftest import Model
 from tests.integration.scripting import calling, observations_in
 from tests.integration.system import Groundwork, wait_until
@@ -231,3 +232,32 @@ def test_response_in_the_background_is_fetched_later(client: OpenAI, model: str,
     events = client.get(f"/runs/{begun.id.removeprefix('resp_')}/events", cast_to=str)
     assert "event: done" in events
     assert strict(client.responses.retrieve(begun.id)).output_text == f"{FACT[:-1]} [1]."
+
+
+def test_client_that_hangs_up_ends_the_run_and_its_model(
+    client: OpenAI, model: str, scripted: Model, model_api: Api
+) -> None:
+    asked: list[Any] = [{"role": "user", "content": QUESTION}]
+    streams: list[Callable[[], openai.Stream[Any]]] = [
+        lambda: client.chat.completions.create(model=model, messages=asked, stream=True),
+        lambda: client.responses.create(model=model, input=QUESTION, stream=True),
+    ]
+    for begin in streams:
+        scripted.will(Reply(ANSWER, gate=asyncio.Event(), gate_at=1))
+        stream = begin()
+        wait_until(lambda: len(scripted.scripted.requests) == 1, "the model writes")
+        stream.close()
+        done = model_api.replay(stream.response.headers["x-run-id"])[-1]
+        assert (done.kind, done.data["status"]) == ("done", "cancelled")
+        wait_until(scripted.scripted.hung_up.is_set, "the connection to the model is closed")
+
+
+def test_run_of_our_own_api_goes_on_when_its_client_hangs_up(model: str, scripted: Model, model_api: Api) -> None:
+    gate = asyncio.Event()
+    scripted.will(Reply(ANSWER, gate=gate, gate_at=1))
+    events = cast("Generator[Event, None, None]", model_api.ask(model.partition("@")[2], QUESTION))
+    run_id = next(events).data["run_id"]
+    wait_until(lambda: len(scripted.scripted.requests) == 1, "the model writes")
+    events.close()
+    scripted.open(gate)
+    assert model_api.replay(run_id)[-1].data["status"] == "completed"
