@@ -103,6 +103,14 @@ class EgressGuard:
             )
         return permitted
 
+    async def is_listed(self, host: str, port: int) -> bool:
+        """Whether every address of `host` lies in a network that the operator lists. Raises AddressRefused or NameNotFound."""
+        return all(self._lists(ipaddress.ip_address(address)) for address in await self.addresses(host, port))
+
+    def _lists(self, ip: IpAddress) -> bool:
+        ip = getattr(ip, "ipv4_mapped", None) or ip
+        return any(ip in network for network in self._allowed)
+
     def permits(self, address: str) -> bool:
         """Whether an IP address may be connected to."""
         try:
@@ -112,7 +120,7 @@ class EgressGuard:
         ip = getattr(ip, "ipv4_mapped", None) or ip
         if getattr(ip, "scope_id", None):
             return False
-        return any(ip in network for network in self._allowed) or is_public(ip)
+        return self._lists(ip) or is_public(ip)
 
 
 def is_public(ip: IpAddress) -> bool:

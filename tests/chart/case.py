@@ -52,6 +52,8 @@ class Case:
     """Whether any client may connect to the gateway, as far as network policies say."""
     internet: frozenset[str] = frozenset({"orchestrator", "ingest"})
     """Components that may connect to port 443 of public addresses."""
+    source_ports: frozenset[int] = frozenset()
+    """Further ports of public addresses, for ingest alone."""
     servers: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     """Ports of servers outside that a component is told of: they may be anywhere, in another namespace or a private network."""
     on_gpus: frozenset[str] = frozenset()

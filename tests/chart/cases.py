@@ -227,6 +227,7 @@ CASES = (
         runtime_class="nvidia",
     ),
     Case("backups", values={"backup": {"enabled": True}}),
+    Case("mailboxes", values={"networkPolicy": {"internet": {"sourcePorts": [993]}}}, source_ports=frozenset({993})),
     Case(
         "an evaluation",
         values={"evaluation": {"enabled": True, "questions": [{"question": "How long?", "documents": ["a.pdf"]}]}},

@@ -89,9 +89,12 @@ def test_only_who_has_business_outside_gets_there(release: Release) -> Iterator[
     network = _network(release)
     for source in _pods(release):
         for target in OUTSIDE:
-            for port in {*FOREIGN_PORTS, 80, 6443, 8080} | _server_ports(release, source.name):
+            for port in {*FOREIGN_PORTS, 80, 993, 6443, 8080} | _server_ports(release, source.name):
                 allowed = network.allows(source, target, port)
-                is_internet = target is PUBLIC and port == HTTPS_PORT and source.name in release.case.internet
+                further = release.case.source_ports if source.name == "ingest" else frozenset()
+                is_internet = (
+                    target is PUBLIC and port in {HTTPS_PORT, *further} and source.name in release.case.internet
+                )
                 is_server = target is not METADATA and port in _server_ports(release, source.name)
                 expected = is_internet or is_server
                 if allowed != expected:

@@ -5,7 +5,7 @@ import asyncio
 import ssl
 import threading
 from argparse import Namespace
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import AsyncExitStack, closing, contextmanager
 from email.message import EmailMessage
 from email.policy import SMTP
@@ -18,10 +18,13 @@ from proxyprotocol.sock import SocketInfo
 from proxyprotocol.version import ProxyProtocolVersion
 from pymap.backend.dict import Config, Login
 from pymap.context import connection_exit
+from pymap.exceptions import InvalidAuth
 from pymap.imap import IMAPConnection, IMAPServer
 from pymap.imap.state import ConnectionState
 from pymap.parsing.response import ResponseNo
 from pymap.user import Passwords, UserMetadata
+from pysasl import SASLAuth
+from pysasl.creds.external import ExternalCredentials
 
 from kit.testing.certificates import Authority
 
@@ -32,6 +35,10 @@ _Answer = TypeVar("_Answer")
 
 class _Config(Config):
     greeting = b"Server ready"  # its own asks a name server
+
+    @property
+    def tls_auth(self) -> SASLAuth:
+        return SASLAuth.named([b"PLAIN", b"LOGIN", b"XOAUTH2"])
 
 
 class MailHost:
@@ -49,6 +56,8 @@ class MailHost:
         self.port = self.starttls_port = 0
         self.commands: list[bytes] = []
         """Names of commands from everybody."""
+        self.access_tokens: Collection[str] = ()
+        """Of OAuth, each of which lets the user in."""
         self.refused_uids: set[int] = set()
         """Messages that are given out to nobody."""
         self.broken_uids: set[int] = set()
@@ -86,7 +95,7 @@ class MailHost:
         )
         config = _Config.from_args(args, invalid_user_sleep=0.0)
         config.apply_context()
-        self._config, self._login = config, Login(config)
+        self._config, self._login = config, _Login(config, self)
         await self._set_password()
         opportunistic = _Config.from_args(Namespace(**{**vars(args), "tls": True}), invalid_user_sleep=0.0)
         reader = ProxyProtocolReader(ProxyProtocolVersion.get(None))
@@ -159,6 +168,21 @@ def message(subject: str, text: str, attached: bytes = b"") -> bytes:
     if attached:
         made.add_attachment(attached, maintype="application", subtype="octet-stream", filename="data.bin")
     return made.as_bytes(policy=SMTP)
+
+
+class _Login(Login):
+    """Takes access tokens too."""
+
+    def __init__(self, config: Config, host: MailHost) -> None:
+        super().__init__(config)
+        self._host = host
+
+    async def authenticate(self, credentials: Any) -> Any:
+        if not isinstance(credentials, ExternalCredentials):
+            return await super().authenticate(credentials)
+        if credentials.authzid != USER or credentials._token not in self._host.access_tokens:
+            raise InvalidAuth
+        return self.demo_user_identity
 
 
 class _Server(IMAPServer):

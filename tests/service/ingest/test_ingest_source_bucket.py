@@ -91,5 +91,7 @@ async def test_bucket_that_cannot_be_read_is_refused_when_it_is_made(place: Buck
         await user.make(kind="s3", settings={"bucket": BUCKET, "endpoint": "http://127.0.0.1:9"})
     with pytest.raises(FailedPrecondition, match="not on the public internet"):
         await user.make(kind="s3", settings={"bucket": BUCKET, "endpoint": "http://169.254.169.254"})
+    with pytest.raises(InvalidArgument, match="http:// is for networks that the operator lists"):
+        await user.make(kind="s3", settings={"bucket": BUCKET, "endpoint": "http://8.8.8.8"})
     with pytest.raises(InvalidArgument, match="must begin with http"):
         await user.make(kind="s3", settings={"bucket": BUCKET, "endpoint": "file:///etc"})

@@ -12,6 +12,7 @@ from services.ingest.adapters.sources import imap
 from services.ingest.adapters.sources._imap_connection import AnswerTooLong, ImapConnection, MailServer
 from services.ingest.errors import SourceTooLarge
 from services.ingest.sources.ports import Opening, Surroundings
+from tests.doubles.drive import Drive
 from tests.doubles.imap import USER, MailHost, message
 from tests.service.ingest.conftest import System
 from tests.service.ingest.source_user import FAILED, WAITING, SourceUser, source_user
@@ -119,6 +120,30 @@ async def test_password_that_is_taken_away_loses_no_document_and_another_one_goe
     await user.change(secrets={"password": host.password})
     source = await user.synced()
     assert (source.state, source.file_count) == (WAITING, 2)
+
+
+async def test_mailbox_is_opened_by_a_refresh_token_for_as_long_as_it_gives_out_tokens(
+    host: MailHost, user: SourceUser
+) -> None:
+    await host.put("INBOX", "Cheese", CHEESE)
+    provider = Drive()  # gives out tokens for a refresh token, as Google does for Gmail
+    async with provider.running():
+        host.access_tokens = provider.tokens
+        settings = {"server": "127.0.0.1", "port": str(host.port), "user": USER, "token_url": f"{provider.url}/token"}
+        secrets = {"client_id": "groundwork", "client_secret": "cl1ent", "refresh_token": provider.refresh_token}
+        for some in ({"password": host.password, **secrets}, {"client_id": "groundwork"}, {"refresh_token": "x"}):
+            with pytest.raises(InvalidArgument, match="token_url"):
+                await user.make(kind="imap", settings=settings, secrets=some)
+        made = await user.make(kind="imap", settings=settings, secrets=secrets)
+        assert list(made.secret_names) == ["client_id", "client_secret", "refresh_token"]
+        source = await user.until(lambda it: it.sync.HasField("ended_at") and not it.pending_count)
+        assert (source.state, source.file_count) == (WAITING, 1), source
+        provider.lets_in = False
+        source = await user.synced()
+        assert (source.state, source.error.reason, source.file_count) == (FAILED, "SOURCE_AWAY", 1)
+        assert "give the source other secrets" in source.error.message
+        provider.lets_in = True
+        assert (await user.synced()).state == WAITING
 
 
 async def test_mailbox_that_cannot_be_read_is_refused_when_it_is_made(

@@ -164,7 +164,8 @@ spec:
     - ipBlock:
         cidr: 2000::/3
   ports:
-    {{- range .root.Values.networkPolicy.internet.ports }}
+    {{- $internet := .root.Values.networkPolicy.internet }}
+    {{- range ternary (concat $internet.ports $internet.sourcePorts) $internet.ports (eq .component "ingest") | uniq }}
     - {port: {{ . }}, protocol: TCP}
     {{- end }}
 {{- end -}}

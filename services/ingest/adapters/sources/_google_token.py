@@ -5,13 +5,13 @@ import asyncio
 import json
 import time
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import httpx
 import jwt
 
 from services.ingest.adapters.source_http import SourceHttp, secret_url
-from services.ingest.errors import BadSource, SourceAway
+from services.ingest.adapters.sources._oauth_token import access_token
+from services.ingest.errors import BadSource
 
 _SCOPE = "https://www.googleapis.com/auth/drive.readonly"
 _ASSERTION = "urn:ietf:params:oauth:grant-type:jwt-bearer"
@@ -54,15 +54,7 @@ class GoogleToken:
 
     async def _renew(self) -> None:
         form = self._signed() if self._account else self._form
-        answer = await self._http.post(self._url, form)
-        try:
-            said: Any = answer.json()
-            token, lasts_s = said.get("access_token"), float(said.get("expires_in", _LASTS_S))
-        except (ValueError, TypeError, AttributeError):
-            said, token, lasts_s = {}, None, 0.0
-        if answer.status_code != 200 or not isinstance(token, str) or not (token.isascii() and token.isprintable()):
-            why = str(said.get("error_description") or said.get("error") or answer.status_code)[:200]
-            raise SourceAway(f"Google gives out no token ({why}); give the source other secrets")
+        token, lasts_s = await access_token(self._http, self._url, form, "Google")
         self._token, self._until = token, self._clock() + max(0.0, lasts_s - _EARLY_S)
 
     def _signed(self) -> Mapping[str, str]:

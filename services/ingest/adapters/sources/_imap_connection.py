@@ -7,7 +7,7 @@ import imaplib
 import re
 import socket
 import ssl
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -54,6 +54,8 @@ class MailServer:
     """Whether the connection begins in clear text and is encrypted before anything is said (STARTTLS)."""
     user: str
     password: str = field(repr=False)
+    token: Callable[[], Awaitable[str]] | None = field(default=None, repr=False)
+    """Gives out an access token of OAuth, instead of the password. Raises SourceAway."""
 
 
 class _Protocol(imaplib.IMAP4):
@@ -155,6 +157,7 @@ class ImapConnection:
     async def _connect(self) -> MailClient:
         """Connects and logs in."""
         addresses = await self._guard.addresses(self._server.host, self._server.port)
+        token = await self._server.token() if self._server.token else ""
 
         def connect() -> MailClient:
             self._socket = _connected(addresses, self._server)
@@ -163,7 +166,7 @@ class ImapConnection:
                 if self._server.starts_tls:
                     client.starttls(_trusted())
                     self._socket = client.socket()
-                _log_in(client, self._server)
+                _log_in(client, self._server, token)
             except BaseException:
                 _shut(client)
                 raise
@@ -195,9 +198,11 @@ class ImapConnection:
                 return await asyncio.get_running_loop().run_in_executor(self._thread, do)
         except LoginError as error:
             self._raise_if_busy(error)
+            what = "another password, where the provider has them one that is made for programs"
+            if self._server.token:
+                what = "a refresh_token of this user that may read mail"
             raise SourceAway(
-                f"{self._server.host} refuses the user or the password ({_said(error)}); give the source another password, where "
-                "the provider has them one that is made for programs"
+                f"{self._server.host} refuses the user or the password ({_said(error)}); give the source {what}"
             ) from error
         except (IMAPClientAbortError, OSError) as error:
             self._raise_if_busy(error)
@@ -246,8 +251,15 @@ def _trusted() -> ssl.SSLContext:
     return httpx.create_ssl_context()
 
 
-def _log_in(client: IMAPClient, server: MailServer) -> None:
-    if client.has_capability("AUTH=PLAIN"):  # takes names and passwords of any alphabet
+def _log_in(client: IMAPClient, server: MailServer, token: str) -> None:
+    if token:
+        try:
+            client.oauth2_login(server.user, token)
+        except IMAPClientAbortError:
+            raise
+        except IMAPClientError as error:
+            raise LoginError(str(error)) from error
+    elif client.has_capability("AUTH=PLAIN"):  # takes names and passwords of any alphabet
         client.plain_login(server.user, server.password)
     else:
         client.login(server.user, server.password)

@@ -1,13 +1,51 @@
-"""Which folders of a mailbox are wanted: names in which only * is special, for any characters. A name is compared with a pattern in
-one pass, however many stars that has."""
+"""Which folders of a mailbox are wanted, and which messages each had. In names of wanted folders only * is special, for any
+characters. A name is compared with a pattern in one pass, however many stars that has."""
 
-from collections.abc import Iterable, Sequence
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from services.ingest.errors import BadSource, SourceAway
 
+_CURSOR_CHARS_MOST = 256 * 1024
+"""A longer one is not kept, and every listing is complete."""
 _CHARS_MOST, _STARS_MOST = 2000, 20
 """Of the setting."""
 _NAMES_SHOWN, _CHARS_SHOWN = 20, 80
+
+
+@dataclass(frozen=True)
+class MailPlace:
+    """Where a message is."""
+
+    folder: str
+    uid_validity: int
+    uid: int
+
+    @property
+    def key(self) -> str:
+        return f"{self.folder}/{self.uid_validity}-{self.uid}"
+
+    @classmethod
+    def of(cls, key: str) -> "MailPlace":
+        folder, _, mark = key.rpartition("/")
+        uid_validity, _, uid = mark.partition("-")
+        return cls(folder, int(uid_validity), int(uid))
+
+
+@dataclass(frozen=True)
+class MailFolder:
+    """What a folder had when it was looked into."""
+
+    uid_validity: int
+    uids: frozenset[int]
+
+    def without(self, other: "MailFolder | None") -> frozenset[int]:
+        """UIDs that the other does not have. Another UIDVALIDITY gives other meanings to all."""
+        return self.uids - other.uids if other and other.uid_validity == self.uid_validity else self.uids
+
+    def places(self, name: str, uids: Iterable[int]) -> list[MailPlace]:
+        return [MailPlace(name, self.uid_validity, uid) for uid in sorted(uids)]
 
 
 def wanted_folders(said: str) -> list[str]:
@@ -49,3 +87,36 @@ def matches(name: str, pattern: str) -> bool:
             return False
         at = found + len(part)
     return at <= end
+
+
+def written_uids(uids: Iterable[int]) -> str:
+    """As IMAP writes them: 1:3,7."""
+    found: list[list[int]] = []
+    for uid in sorted(uids):
+        if found and found[-1][1] == uid - 1:
+            found[-1][1] = uid
+        else:
+            found.append([uid, uid])
+    return ",".join(str(first) if first == last else f"{first}:{last}" for first, last in found)
+
+
+def read_uids(ranges: str) -> Iterable[int]:
+    """As `written_uids` writes them."""
+    for each in ranges.split(",") if ranges else ():
+        first, _, last = each.partition(":")
+        yield from range(int(first), int(last or first) + 1)
+
+
+def read_cursor(cursor: str) -> dict[str, MailFolder]:
+    """What each folder had, by name."""
+    said: dict[str, tuple[int, str]] = json.loads(cursor) if cursor else {}
+    return {
+        name: MailFolder(uid_validity, frozenset(read_uids(ranges))) for name, (uid_validity, ranges) in said.items()
+    }
+
+
+def written_cursor(folders: Mapping[str, MailFolder]) -> str:
+    """Empty where it would be too long."""
+    said = {name: (folder.uid_validity, written_uids(folder.uids)) for name, folder in folders.items()}
+    cursor = json.dumps(said, ensure_ascii=False)
+    return cursor if len(cursor) <= _CURSOR_CHARS_MOST else ""

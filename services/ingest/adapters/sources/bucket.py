@@ -13,6 +13,7 @@ from awscrt.auth import AwsCredentialsProvider, AwsSignedBodyHeaderType, AwsSign
 from awscrt.http import HttpHeaders, HttpRequest
 from defusedxml import ElementTree
 
+from kit.network.egress import place_of
 from services.ingest.adapters.source_http import Sign, SourceHttp, body_of, source_http
 from services.ingest.errors import BadSource, FileNotTaken, SourceAway, SourceTooLarge
 from services.ingest.sources.models import SourceFile, SourceListing
@@ -162,8 +163,20 @@ def _signer(opening: Opening) -> Sign | None:
     return sign
 
 
+async def _check_line(opening: Opening) -> None:
+    """Files travel in clear text within networks of the operator alone. Raises BadSource, and as the guard."""
+    if not (endpoint := opening.settings.get("endpoint")):
+        return
+    place, guard = place_of(endpoint), opening.surroundings.guard
+    if place.scheme != "https" and not await guard.is_listed(place.host, place.port):
+        raise BadSource(
+            "endpoint begins with https://; http:// is for networks that the operator lists in GROUNDWORK_EGRESS_ALLOWED_NETWORKS"
+        )
+
+
 @asynccontextmanager
 async def _open(opening: Opening) -> AsyncIterator[SourceReader]:
+    await _check_line(opening)
     async with source_http(opening.surroundings.guard, _signer(opening)) as http:
         reader = BucketReader(http, opening)
         await reader.look()

@@ -3,14 +3,13 @@ for ever. What is new and what is gone is told by comparing UIDs with those of t
 
 import asyncio
 import contextlib
-import json
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
 from kit.network.egress import place_of
+from services.ingest.adapters.source_http import SourceHttp, source_http
 from services.ingest.adapters.sources._imap_connection import (
     AnswerTooLong,
     ConnectionLost,
@@ -19,8 +18,16 @@ from services.ingest.adapters.sources._imap_connection import (
     MailClient,
     MailServer,
 )
-from services.ingest.adapters.sources._mail_folders import chosen, wanted_folders
+from services.ingest.adapters.sources._mail_folders import (
+    MailFolder,
+    MailPlace,
+    chosen,
+    read_cursor,
+    wanted_folders,
+    written_cursor,
+)
 from services.ingest.adapters.sources._mail_names import described
+from services.ingest.adapters.sources._oauth_token import refresher
 from services.ingest.errors import BadSource, FileNotTaken, SourceAway, SourceTooLarge
 from services.ingest.sources.models import FailingFile, SourceFile, SourceListing
 from services.ingest.sources.ports import Opening, SourceField, SourceKind, SourceReader
@@ -30,46 +37,10 @@ _PIECE_BYTES = 1024 * 1024
 _TOGETHER = 200
 """Messages whose envelopes are asked for at once."""
 _ENVELOPE = ("ENVELOPE", "INTERNALDATE", "RFC822.SIZE")
-_CURSOR_CHARS_MOST = 256 * 1024
-"""A longer one is not kept, and every listing is complete."""
 _LIST_BYTES_MOST = 1024 * 1024
 _UID_BYTES, _OTHER_BYTES_MOST = 12, 64 * 1024
 """Of an answer to a search: for each message, and for what a folder says of itself."""
 _NOT_TO_OPEN = {b"\\noselect", b"\\nonexistent"}
-
-
-@dataclass(frozen=True)
-class _Place:
-    """Where a message is."""
-
-    folder: str
-    uid_validity: int
-    uid: int
-
-    @property
-    def key(self) -> str:
-        return f"{self.folder}/{self.uid_validity}-{self.uid}"
-
-    @classmethod
-    def of(cls, key: str) -> "_Place":
-        folder, _, mark = key.rpartition("/")
-        uid_validity, _, uid = mark.partition("-")
-        return cls(folder, int(uid_validity), int(uid))
-
-
-@dataclass(frozen=True)
-class _Folder:
-    """What a folder had when it was looked into."""
-
-    uid_validity: int
-    uids: frozenset[int]
-
-    def without(self, other: "_Folder | None") -> frozenset[int]:
-        """UIDs that the other does not have. Another UIDVALIDITY gives other meanings to all."""
-        return self.uids - other.uids if other and other.uid_validity == self.uid_validity else self.uids
-
-    def places(self, name: str, uids: Iterable[int]) -> list[_Place]:
-        return [_Place(name, self.uid_validity, uid) for uid in sorted(uids)]
 
 
 class MailReader:
@@ -86,7 +57,7 @@ class MailReader:
         await self._folders()
 
     async def list_changes(self, cursor: str) -> SourceListing:
-        before, now, problems, count = _read_cursor(cursor), dict[str, _Folder](), list[FailingFile](), 0
+        before, now, problems, count = read_cursor(cursor), dict[str, MailFolder](), list[FailingFile](), 0
         for name in await self._folders():
             try:
                 now[name] = await self._look_into(name, self._max_files - count)
@@ -106,11 +77,11 @@ class MailReader:
             place.key for name, folder in before.items() for place in folder.places(name, folder.without(now.get(name)))
         ]
         return SourceListing(
-            files, is_complete=not before, gone=gone, problems=problems, cursor=_written_cursor(now) if count else ""
+            files, is_complete=not before, gone=gone, problems=problems, cursor=written_cursor(now) if count else ""
         )
 
     async def fetch(self, file: SourceFile) -> AsyncIterator[bytes]:
-        place, offset = _Place.of(file.key), 0
+        place, offset = MailPlace.of(file.key), 0
         while piece := await self._piece(place, offset):
             yield piece
             offset += len(piece)
@@ -119,7 +90,7 @@ class MailReader:
         if not offset:
             raise FileNotTaken("FILE_UNREADABLE", "the server gives out nothing of it; see whether it can be opened")
 
-    async def _piece(self, place: _Place, offset: int) -> bytes:
+    async def _piece(self, place: MailPlace, offset: int) -> bytes:
         """Raises FileNotTaken."""
 
         def ask(client: MailClient) -> bytes | None:
@@ -134,6 +105,11 @@ class MailReader:
         except ImapRefused as error:
             raise FileNotTaken(
                 "FILE_UNREADABLE", f"the server does not give it out ({error}); see whether it can be opened"
+            ) from error
+        except AnswerTooLong as error:
+            raise FileNotTaken(
+                "FILE_TOO_LARGE",
+                f"it is not read, since the server sends it as a whole and {error.message}; split the message",
             ) from error
         except ConnectionLost as error:  # whether it is this message shows when the next one is asked for
             raise FileNotTaken("FILE_CUT_OFF", f"it could not be read ({error.message})") from error
@@ -150,7 +126,7 @@ class MailReader:
         there = [_text(name) for flags, _, name in listed if not _NOT_TO_OPEN & {flag.lower() for flag in flags}]
         return await asyncio.to_thread(chosen, self._wanted, there)
 
-    async def _look_into(self, name: str, most: int) -> _Folder:
+    async def _look_into(self, name: str, most: int) -> MailFolder:
         """`most`: how many messages it may have. Raises ImapRefused, SourceTooLarge."""
         too_large = SourceTooLarge(
             f"the folders have more than {self._max_files} messages; give a day from which on (since), name fewer folders, or have "
@@ -158,26 +134,26 @@ class MailReader:
         )
         criteria: list[Any] = ["UNDELETED", *(("SINCE", self._since) if self._since else ())]
 
-        def ask(client: MailClient) -> _Folder:
+        def ask(client: MailClient) -> MailFolder:
             uid_validity = client.open_folder(name, anew=True)
             found = client.search(criteria)
             if len(found) > most:
                 raise too_large
-            return _Folder(uid_validity, frozenset(found))
+            return MailFolder(uid_validity, frozenset(found))
 
         try:
             return await self._connection.call(ask, most * _UID_BYTES + _OTHER_BYTES_MOST)
         except AnswerTooLong as error:
             raise too_large from error
 
-    async def _described(self, places: Sequence[_Place], problems: list[FailingFile]) -> list[SourceFile]:
+    async def _described(self, places: Sequence[MailPlace], problems: list[FailingFile]) -> list[SourceFile]:
         """Messages of one folder, with what their envelopes say. One that is gone meanwhile is left out."""
         files = []
         for start in range(0, len(places), _TOGETHER):
             some = places[start : start + _TOGETHER]
             try:
                 found = await self._envelopes(some)
-            except ImapRefused:
+            except (ImapRefused, AnswerTooLong):
                 found = {}
             for place in some:
                 try:
@@ -186,11 +162,15 @@ class MailReader:
                     what = f"the server does not give it out ({error}); see whether it can be opened"
                     problems.append(FailingFile(place.key, "FILE_UNREADABLE", what))
                     continue
+                except AnswerTooLong:
+                    what = "its head is too long to be read; remove recipients from it, or delete the message"
+                    problems.append(FailingFile(place.key, "FILE_TOO_LARGE", what))
+                    continue
                 if said is not None:
                     files.append(described(place.key, place.folder, said))
         return files
 
-    async def _envelopes(self, places: Sequence[_Place]) -> Mapping[int, Mapping[bytes, Any]]:
+    async def _envelopes(self, places: Sequence[MailPlace]) -> Mapping[int, Mapping[bytes, Any]]:
         """By UID. Raises ImapRefused."""
 
         def ask(client: MailClient) -> Mapping[int, Mapping[bytes, Any]]:
@@ -200,34 +180,6 @@ class MailReader:
             return {uid: said for uid, said in found.items() if b"ENVELOPE" in said}
 
         return await self._connection.call(ask)
-
-
-def _read_cursor(cursor: str) -> dict[str, _Folder]:
-    said: dict[str, tuple[int, str]] = json.loads(cursor) if cursor else {}
-    return {name: _Folder(uid_validity, frozenset(_uids(ranges))) for name, (uid_validity, ranges) in said.items()}
-
-
-def _written_cursor(folders: Mapping[str, _Folder]) -> str:
-    said = {name: (folder.uid_validity, _ranges(folder.uids)) for name, folder in folders.items()}
-    cursor = json.dumps(said, ensure_ascii=False)
-    return cursor if len(cursor) <= _CURSOR_CHARS_MOST else ""
-
-
-def _ranges(uids: Iterable[int]) -> str:
-    """As IMAP writes them: 1:3,7."""
-    found: list[list[int]] = []
-    for uid in sorted(uids):
-        if found and found[-1][1] == uid - 1:
-            found[-1][1] = uid
-        else:
-            found.append([uid, uid])
-    return ",".join(str(first) if first == last else f"{first}:{last}" for first, last in found)
-
-
-def _uids(ranges: str) -> Iterable[int]:
-    for each in ranges.split(",") if ranges else ():
-        first, _, last = each.partition(":")
-        yield from range(int(first), int(last or first) + 1)
 
 
 def _text(name: str | bytes) -> str:
@@ -242,9 +194,12 @@ def _day(said: str) -> date | None:
         raise BadSource(f"since is a day, as 2024-01-31, not {said[:40]!r}") from error
 
 
-def _server(opening: Opening) -> MailServer:
+def _server(opening: Opening, http: SourceHttp) -> MailServer:
     """Raises BadSource, UrlRefused."""
     settings, password = opening.settings, opening.secrets.get("password", "")
+    token = refresher(http, settings.get("token_url", ""), opening.secrets)
+    if bool(password) == (token is not None):
+        raise BadSource("give the secret password, or client_id and refresh_token, with the setting token_url")
     security = settings.get("security", "tls")
     if security not in ("tls", "starttls"):
         raise BadSource(f"security is tls or starttls, not {security[:40]!r}; passwords are sent over no open line")
@@ -260,18 +215,20 @@ def _server(opening: Opening) -> MailServer:
         raise BadSource("server is the name of a host without anything else, as imap.example.com")
     if not user.isprintable() or not password.isprintable():
         raise BadSource("user and password must not have line breaks or other invisible characters; copy them again")
-    return MailServer(place.host, port, security == "starttls", user, password)
+    return MailServer(place.host, port, security == "starttls", user, password, token)
 
 
 @asynccontextmanager
 async def _open(opening: Opening) -> AsyncIterator[SourceReader]:
-    connection = ImapConnection(opening.surroundings.guard, _server(opening))
-    try:
-        reader = MailReader(connection, opening)
-        await reader.look()
-        yield reader
-    finally:
-        await connection.close()
+    guard = opening.surroundings.guard
+    async with source_http(guard) as http:
+        connection = ImapConnection(guard, _server(opening, http))
+        try:
+            reader = MailReader(connection, opening)
+            await reader.look()
+            yield reader
+        finally:
+            await connection.close()
 
 
 KIND = SourceKind(
@@ -288,8 +245,14 @@ KIND = SourceKind(
         SourceField("security", "tls by default, or starttls"),
         SourceField("port", f"{_TLS_PORT} by default, {_PLAIN_PORT} with starttls"),
         SourceField(
-            "password", "of the user, or one that the provider makes for programs", is_secret=True, is_required=True
+            "token_url",
+            "where access tokens are given out for refresh_token, as https://oauth2.googleapis.com/token",
+            is_url=True,
         ),
+        SourceField("password", "of the user, or one that the provider makes for programs", is_secret=True),
+        SourceField("client_id", "of an OAuth client, instead of a password", is_secret=True),
+        SourceField("client_secret", "of the OAuth client, if it has one", is_secret=True),
+        SourceField("refresh_token", "that the user gave the OAuth client", is_secret=True),
     ),
     open=_open,
     default_name=lambda settings: settings["user"],
