@@ -7,6 +7,7 @@ import en from "./en.json";
 export const LANGUAGES = { en: "English", de: "Deutsch", ru: "Русский", he: "עברית" } as const;
 export type Language = keyof typeof LANGUAGES;
 
+const LATIN = /[A-Za-z]/;
 const STORED = "groundwork.language";
 const OTHERS: Record<Exclude<Language, "en">, () => Promise<{ default: typeof en }>> = {
   de: () => import("./de.json"),
@@ -27,7 +28,11 @@ export async function startLanguage(): Promise<void> {
     lng: "en",
     fallbackLng: "en",
     resources: { en: { translation: en } },
-    interpolation: { escapeValue: false },
+    // A name that is written from left to right keeps its marks on its own side in a line from right to left.
+    interpolation: {
+      escapeValue: true,
+      escape: (value) => (i18next.dir() === "rtl" && LATIN.test(value) ? `\u2068${value}\u2069` : value),
+    },
     returnNull: false,
   });
   await chooseLanguage(preferred()).catch(() => {}); // without its texts the page is in English

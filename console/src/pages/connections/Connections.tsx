@@ -7,6 +7,7 @@ import { api, bodyOf, dataOf } from "../../api/client";
 import type { Schemas } from "../../api/types";
 import { useFormat } from "../../i18n/format";
 import { Button, Confirm, Dialog, Empty, Failure, Field } from "../../parts";
+import { Table } from "../../parts/Table";
 import { useMay } from "../../shell/caller";
 import "../../style/pages.css";
 
@@ -55,8 +56,8 @@ function ConnectionTable({ connections, onChange }: { connections: Connection[];
     onChange();
   };
   return (
-    <div className="table-scroll">
-      <table data-testid="connections">
+    <>
+      <Table data-testid="connections">
         <thead>
           <tr>
             <th scope="col">{t("connections.service")}</th>
@@ -88,7 +89,7 @@ function ConnectionTable({ connections, onChange }: { connections: Connection[];
             </tr>
           ))}
         </tbody>
-      </table>
+      </Table>
       {forgotten && (
         <Confirm
           title={t("connections.removeTitle", { name: nameOf(forgotten.service) })}
@@ -100,7 +101,7 @@ function ConnectionTable({ connections, onChange }: { connections: Connection[];
           <p>{t("connections.removeHint")}</p>
         </Confirm>
       )}
-    </div>
+    </>
   );
 }
 

@@ -193,7 +193,7 @@ function AgentChoice() {
     return found ? t(`agents.${found}`) : name;
   };
   return (
-    <label className="choice">
+    <label className="choice keeps">
       <span className="visually-hidden">{t("ask.agent")}</span>
       <select
         value={agents.some((each) => each.name === agent) ? agent : "auto"}

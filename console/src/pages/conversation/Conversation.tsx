@@ -24,7 +24,7 @@ function Thread({ threadId }: { threadId: string }) {
   const navigate = useNavigate();
   const queries = useQueryClient();
   const { answer: linked } = useSearch({ from: "/conversations/$threadId" });
-  const { thread, turns, redraw } = useTurns(threadId);
+  const { thread, turns, isEmpty, redraw } = useTurns(threadId);
   const [note, setNote] = useState(() => noteOf(threadId));
   const [draft, setDraft] = useState<{ text: string; at: number }>();
   const [problem, setProblem] = useState("");
@@ -87,6 +87,11 @@ function Thread({ threadId }: { threadId: string }) {
       </header>
       <div className="turns">
         {thread.error && turns.length === 0 && <Failure>{thread.error.message}</Failure>}
+        {isEmpty && (
+          <Empty icon="chat" title={t("conversations.empty")}>
+            {t("conversations.emptyHint")}
+          </Empty>
+        )}
         {turns.map((turn, index) => (
           <Turn
             key={turn.key}

@@ -10,6 +10,7 @@ import { ActionMenu, Button, Confirm, Dialog, Failure, Field, Icon } from "../..
 
 const PAGE = 60;
 const FOUND = 20;
+const ROLE = /^(User|Assistant): (.*)$/s;
 const SEARCH_AFTER_MS = 300;
 
 export function ConversationList() {
@@ -158,6 +159,10 @@ function FoundMessages({ words }: { words: string }) {
     enabled: query.length > 2,
     retry: false,
   });
+  const said = (text: string) => {
+    const [, role, words] = ROLE.exec(text) ?? [];
+    return `${role ? `${t(role === "User" ? "conversations.you" : "conversations.answer")}: ` : ""}${(words ?? text).slice(0, 120)}`;
+  };
   const hits = (found.data?.hits ?? []).filter((each) => each.thread_id);
   if (!hits.length) return null;
   return (
@@ -167,7 +172,7 @@ function FoundMessages({ words }: { words: string }) {
         {hits.map((hit) => (
           <li key={hit.message_id ?? hit.text} className="conversation-item found">
             <Link to="/conversations/$threadId" params={{ threadId: hit.thread_id ?? "" }} dir="auto">
-              {hit.text.slice(0, 120)}
+              {said(hit.text)}
             </Link>
           </li>
         ))}

@@ -235,11 +235,13 @@ function Found({ data }: { data: RunEvents["retrieval"] }) {
     <div className="found hint">
       {names.length > 0 && <p dir="auto">{dotted(names.slice(0, 8))}</p>}
       {times.length > 0 && (
-        <p dir="ltr">
+        <p>
           {times
             .sort(([, one], [, other]) => other - one)
             .slice(0, 5)
-            .map(([stage, ms]) => `${stage} ${format.duration(ms / 1000)}`)
+            .map(
+              ([stage, ms]) => `${t(`search.time_${stage}` as "search.time_embed", { defaultValue: stage })} ${format.duration(ms / 1000)}`,
+            )
             .join(" · ")}
         </p>
       )}

@@ -62,6 +62,10 @@ export function Turn({ data, store: given, threadId = "", isLast = false, isLink
     const cited = run.citations.find((each) => each.number === number) ?? followed.evidence.find((each) => each.number === number);
     if (cited) openPassage({ number, run, runId, evidence: followed.evidence, dropped: followed.dropped });
   };
+  const isModel = Boolean(followed.started?.model) || run.method === "model";
+  const words = <AnswerText run={run} evidence={followed.evidence} isModel={isModel} isLive={!isOver} onOpen={open} />;
+  // Without a model the words only list what the artefact shows.
+  const isSaidTwice = isOver && !isModel && run.artefacts.length > 0;
   return (
     <article
       ref={element}
@@ -91,15 +95,16 @@ export function Turn({ data, store: given, threadId = "", isLast = false, isLink
           <ApprovalCard key={each.id} asked={askedOf(each)} />
         ))}
         {run.input && <InputBox runId={run.run_id} input={run.input} />}
-        <AnswerText
-          run={run}
-          evidence={followed.evidence}
-          isModel={Boolean(followed.started?.model) || run.method === "model"}
-          isLive={!isOver}
-          onOpen={open}
-        />
+        {isSaidTwice ? <Artefacts run={run} isOver={isOver} /> : words}
         <Ending run={run} followed={followed} isOver={isOver} isForgotten={data?.answer?.forgotten ?? false} />
-        <Artefacts run={run} isOver={isOver} />
+        {isSaidTwice ? (
+          <details className="as-text">
+            <summary>{t("artefact.asText")}</summary>
+            {words}
+          </details>
+        ) : (
+          <Artefacts run={run} isOver={isOver} />
+        )}
         <Grounds run={run} followed={followed} isOver={isOver}>
           {isOver && run.answer && (
             <Actions

@@ -64,7 +64,8 @@ export function useTurns(threadId: string) {
   }, [ended, threadId]);
   const last = turns.at(-1)?.store;
   useEffect(() => last?.subscribe(redraw), [last]);
-  return { thread, turns, redraw };
+  const isEmpty = thread.isSuccess && running.data?.length === 0 && turns.length === 0;
+  return { thread, turns, isEmpty, redraw };
 }
 
 function turnsOf(messages: Message[]): TurnData[] {

@@ -113,9 +113,11 @@ function Report({ document }: { document: Document }) {
         {facts
           .filter(([, value]) => value)
           .map(([name, value]) => (
-            <div key={name}>
+            <div key={name} className={value.length > 60 ? "wide" : ""}>
               <dt>{name}</dt>
-              <dd dir="auto">{value}</dd>
+              <dd>
+                <bdi>{value}</bdi>
+              </dd>
             </div>
           ))}
       </dl>

@@ -2,7 +2,7 @@
 
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { useNavigate, useSearch } from "@tanstack/react-router";
-import { useMemo, useRef, useState } from "react";
+import { useEffect, useMemo, useRef, useState } from "react";
 import { useTranslation } from "react-i18next";
 import type { Document } from "../../api/types";
 import { useFormat } from "../../i18n/format";
@@ -19,6 +19,7 @@ import { dotted } from "../../text";
 
 type Filter = "all" | "ready" | "processing" | "failed";
 const ROW = 56;
+const LINE = 20;
 
 export function Documents() {
   const { t } = useTranslation();
@@ -105,7 +106,14 @@ function fits({ status, error }: Document, filter: Filter): boolean {
 
 function Rows({ documents, onOpen }: { documents: Document[]; onOpen: (id: string) => void }) {
   const scroll = useRef<HTMLDivElement>(null);
-  const rows = useVirtualizer({ count: documents.length, getScrollElement: () => scroll.current, estimateSize: () => ROW, overscan: 12 });
+  const rows = useVirtualizer({
+    count: documents.length,
+    getScrollElement: () => scroll.current,
+    // What went wrong has a second line.
+    estimateSize: (index) => ROW + (documents[index]?.error ? LINE : 0),
+    overscan: 12,
+  });
+  useEffect(() => rows.measure(), [documents, rows]);
   if (!documents.length) return null;
   return (
     <div className="rows card" ref={scroll}>
@@ -148,6 +156,7 @@ function Row({
       className="row"
       data-testid="document-row"
       data-id={document.id}
+      data-error={error ? true : undefined}
       data-status={error && isReady ? "warned" : status}
       aria-setsize={count}
       aria-posinset={position + 1}

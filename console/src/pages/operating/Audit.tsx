@@ -5,6 +5,7 @@ import { Problem, call, save } from "../../api/client";
 import type { Schemas } from "../../api/types";
 import { useFormat } from "../../i18n/format";
 import { Button, Empty, Failure, Field, Icon } from "../../parts";
+import { Table } from "../../parts/Table";
 import { useMay } from "../../shell/caller";
 import { dotted } from "../../text";
 
@@ -123,43 +124,43 @@ function Entries({ entries }: { entries: Entry[] }) {
     return known ? t(`audit.action_${known}`) : name;
   };
   return (
-    <div className="table-scroll">
-      <table>
-        <thead>
-          <tr>
-            <th scope="col">{t("audit.when")}</th>
-            <th scope="col">{t("audit.who")}</th>
-            <th scope="col">{t("audit.what")}</th>
-            <th scope="col">{t("audit.about")}</th>
-            <th scope="col">{t("audit.outcome")}</th>
+    <Table>
+      <thead>
+        <tr>
+          <th scope="col">{t("audit.when")}</th>
+          <th scope="col">{t("audit.who")}</th>
+          <th scope="col">{t("audit.what")}</th>
+          <th scope="col">{t("audit.about")}</th>
+          <th scope="col">{t("audit.outcome")}</th>
+        </tr>
+      </thead>
+      <tbody>
+        {entries.map((each) => (
+          <tr key={each.number} data-testid="audit-entry" data-action={each.action}>
+            <td className="tight">{format.moment(each.at)}</td>
+            <td>
+              <bdi>{each.subject || t("audit.nobody")}</bdi>
+              <span className="hint block" title={each.key_id || undefined}>
+                {dotted([each.key_id ? `${each.key_id.slice(0, 8)}…` : "", each.address])}
+              </span>
+            </td>
+            <td>
+              {action(each.action)}
+              {each.route && (
+                <code className="hint block" dir="ltr">
+                  {each.method} {each.route}
+                </code>
+              )}
+            </td>
+            <td dir="auto">
+              {[...Object.entries(each.about ?? {}).map(([name, id]) => `${name}: ${id}`), each.about_key_id, each.about_subject]
+                .filter(Boolean)
+                .join(", ")}
+            </td>
+            <td dir="ltr">{dotted([each.status ? String(each.status) : "", each.reason])}</td>
           </tr>
-        </thead>
-        <tbody>
-          {entries.map((each) => (
-            <tr key={each.number} data-testid="audit-entry" data-action={each.action}>
-              <td>{format.moment(each.at)}</td>
-              <td>
-                <bdi>{each.subject || t("audit.nobody")}</bdi>
-                <span className="hint block">{dotted([each.key_id, each.address])}</span>
-              </td>
-              <td>
-                {action(each.action)}
-                {each.route && (
-                  <code className="hint block" dir="ltr">
-                    {each.method} {each.route}
-                  </code>
-                )}
-              </td>
-              <td dir="auto">
-                {[...Object.entries(each.about ?? {}).map(([name, id]) => `${name}: ${id}`), each.about_key_id, each.about_subject]
-                  .filter(Boolean)
-                  .join(", ")}
-              </td>
-              <td dir="ltr">{dotted([each.status ? String(each.status) : "", each.reason])}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
+        ))}
+      </tbody>
+    </Table>
   );
 }

@@ -18,10 +18,9 @@ export function Health() {
             <span className="dot" aria-hidden="true" />
             <span>
               <strong dir="ltr">{name}</strong>
-              <span className="hint"> {t(`operating.state_${state}`)}</span>
+              <span className="hint block"> {t(`operating.state_${state}`)}</span>
               {detail && (
-                <span className="hint" dir="auto">
-                  <br />
+                <span className="hint block" dir="auto">
                   {detail}
                 </span>
               )}

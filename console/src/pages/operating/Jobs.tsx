@@ -4,6 +4,7 @@ import { api, bodyOf, dataOf } from "../../api/client";
 import type { Schemas } from "../../api/types";
 import { useFormat } from "../../i18n/format";
 import { Button, Failure } from "../../parts";
+import { Table } from "../../parts/Table";
 
 const LOOK_EVERY_MS = 3000;
 
@@ -51,36 +52,34 @@ export function Jobs() {
               {t("operating.requeueAll")}
             </Button>
           </div>
-          <div className="table-scroll">
-            <table>
-              <thead>
-                <tr>
-                  <th scope="col">{t("operating.document")}</th>
-                  <th scope="col">{t("operating.why")}</th>
-                  <th scope="col">{t("operating.last")}</th>
-                  <th scope="col">
-                    <span className="visually-hidden">{t("operating.requeue")}</span>
-                  </th>
+          <Table>
+            <thead>
+              <tr>
+                <th scope="col">{t("operating.document")}</th>
+                <th scope="col">{t("operating.why")}</th>
+                <th scope="col">{t("operating.last")}</th>
+                <th scope="col">
+                  <span className="visually-hidden">{t("operating.requeue")}</span>
+                </th>
+              </tr>
+            </thead>
+            <tbody>
+              {letters.map((each) => (
+                <tr key={each.id}>
+                  <td dir="auto">{each.document_name}</td>
+                  <td dir="auto">
+                    {each.message} <span className="hint">({each.reason})</span>
+                  </td>
+                  <td className="tight">{each.last_failed_at ? format.moment(each.last_failed_at) : ""}</td>
+                  <td>
+                    <Button look="link" onPress={() => one.mutate(each.id)}>
+                      {t("operating.requeue")}
+                    </Button>
+                  </td>
                 </tr>
-              </thead>
-              <tbody>
-                {letters.map((each) => (
-                  <tr key={each.id}>
-                    <td dir="auto">{each.document_name}</td>
-                    <td dir="auto">
-                      {each.message} <span className="hint">({each.reason})</span>
-                    </td>
-                    <td>{each.last_failed_at ? format.moment(each.last_failed_at) : ""}</td>
-                    <td>
-                      <Button look="link" onPress={() => one.mutate(each.id)}>
-                        {t("operating.requeue")}
-                      </Button>
-                    </td>
-                  </tr>
-                ))}
-              </tbody>
-            </table>
-          </div>
+              ))}
+            </tbody>
+          </Table>
           {dead.hasNextPage && (
             <Button look="link" onPress={() => dead.fetchNextPage()}>
               {t("common.more")}

@@ -6,6 +6,7 @@ import type { Schemas } from "../../api/types";
 import { useFormat } from "../../i18n/format";
 import { MemoryModeSelect, useMemoryMode, type MemoryMode } from "../../parts/memoryModes";
 import { ActionMenu, Button, Confirm, Dialog, Empty, Failure, Field, Icon } from "../../parts";
+import { Table } from "../../parts/Table";
 
 type ApiKey = Schemas["ApiKey"];
 type Scope = Schemas["NewApiKey"]["scopes"][number];
@@ -45,40 +46,38 @@ export function Keys() {
       {shown && <ShownKey text={shown} onClose={() => show("")} />}
       {data && !data.length && <p className="hint">{t("apiKeys.none")}</p>}
       {data && data.length > 0 && (
-        <div className="table-scroll">
-          <table>
-            <thead>
-              <tr>
-                <th scope="col">{t("apiKeys.name")}</th>
-                <th scope="col">{t("apiKeys.subject")}</th>
-                <th scope="col">{t("apiKeys.scopes")}</th>
-                <th scope="col">{t("apiKeys.guard")}</th>
-                <th scope="col">{t("memoryMode.title")}</th>
-                <th scope="col">{t("apiKeys.used")}</th>
-                <th scope="col">{t("apiKeys.until")}</th>
-                <th scope="col">{t("apiKeys.status")}</th>
-                <th scope="col">
-                  <span className="visually-hidden">{t("answer.more")}</span>
-                </th>
+        <Table>
+          <thead>
+            <tr>
+              <th scope="col">{t("apiKeys.name")}</th>
+              <th scope="col">{t("apiKeys.subject")}</th>
+              <th scope="col">{t("apiKeys.scopes")}</th>
+              <th scope="col">{t("apiKeys.guard")}</th>
+              <th scope="col">{t("memoryMode.title")}</th>
+              <th scope="col">{t("apiKeys.used")}</th>
+              <th scope="col">{t("apiKeys.until")}</th>
+              <th scope="col">{t("apiKeys.status")}</th>
+              <th scope="col">
+                <span className="visually-hidden">{t("answer.more")}</span>
+              </th>
+            </tr>
+          </thead>
+          <tbody>
+            {data.map((each) => (
+              <tr key={each.id}>
+                <td dir="auto">{each.name}</td>
+                <td dir="auto">{each.subject}</td>
+                <td>{each.scopes.join(", ")}</td>
+                <td>{each.guard ? t(`apiKeys.guard_${each.guard}`) : "–"}</td>
+                <td>{each.memory ? mode(each.memory) : "–"}</td>
+                <td className="tight">{each.last_used_at ? format.ago(each.last_used_at) : "–"}</td>
+                <td className="tight">{each.expires_at ? format.moment(each.expires_at) : "–"}</td>
+                <td>{t(`apiKeys.status_${each.status}`)}</td>
+                <td className="row-actions">{each.status === "active" && <KeyActions apiKey={each} onShow={show} onChange={again} />}</td>
               </tr>
-            </thead>
-            <tbody>
-              {data.map((each) => (
-                <tr key={each.id}>
-                  <td dir="auto">{each.name}</td>
-                  <td dir="auto">{each.subject}</td>
-                  <td>{each.scopes.join(", ")}</td>
-                  <td>{each.guard ? t(`apiKeys.guard_${each.guard}`) : "–"}</td>
-                  <td>{each.memory ? mode(each.memory) : "–"}</td>
-                  <td>{each.last_used_at ? format.ago(each.last_used_at) : "–"}</td>
-                  <td>{each.expires_at ? format.moment(each.expires_at) : "–"}</td>
-                  <td>{t(`apiKeys.status_${each.status}`)}</td>
-                  <td>{each.status === "active" && <KeyActions apiKey={each} onShow={show} onChange={again} />}</td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </div>
+            ))}
+          </tbody>
+        </Table>
       )}
       {isMaking && (
         <NewKey

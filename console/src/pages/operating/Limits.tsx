@@ -6,6 +6,7 @@ import { api, dataOf } from "../../api/client";
 import type { Schemas } from "../../api/types";
 import { useFormat } from "../../i18n/format";
 import { ActionMenu, Button, Confirm, Dialog, Failure, Field, IconButton } from "../../parts";
+import { Table } from "../../parts/Table";
 import { useMay } from "../../shell/caller";
 
 type Limit = Schemas["Limit"];
@@ -94,46 +95,44 @@ function Rules() {
         </Button>
       </div>
       {data && data.length > 0 && (
-        <div className="table-scroll">
-          <table data-testid="limit-rules">
-            <thead>
-              <tr>
-                <th scope="col">{t("limits.whose")}</th>
-                <th scope="col">{t("limits.limits")}</th>
-                <th scope="col">
-                  <span className="visually-hidden">{t("answer.more")}</span>
-                </th>
+        <Table data-testid="limit-rules">
+          <thead>
+            <tr>
+              <th scope="col">{t("limits.whose")}</th>
+              <th scope="col">{t("limits.limits")}</th>
+              <th scope="col">
+                <span className="visually-hidden">{t("answer.more")}</span>
+              </th>
+            </tr>
+          </thead>
+          <tbody>
+            {data.map((rule) => (
+              <tr key={`${rule.tenant_id} ${rule.whose}`}>
+                <td dir="ltr">{rule.whose}</td>
+                <td>
+                  <ul>
+                    {rule.limits.map((each) => (
+                      <li key={`${each.what} ${each.per}`}>
+                        {t(`limits.what_${each.what}`)}: {amount(each)} {t(`limits.per_${each.per}`)}
+                      </li>
+                    ))}
+                  </ul>
+                </td>
+                <td className="row-actions">
+                  {isChangeable(rule) && (
+                    <ActionMenu
+                      label={t("limits.actions", { whose: rule.whose })}
+                      choices={[
+                        { id: "edit", label: t("limits.edit"), icon: "edit", act: () => edit(rule) },
+                        { id: "remove", label: t("limits.remove"), icon: "trash", isDanger: true, act: () => remove(rule) },
+                      ]}
+                    />
+                  )}
+                </td>
               </tr>
-            </thead>
-            <tbody>
-              {data.map((rule) => (
-                <tr key={`${rule.tenant_id} ${rule.whose}`}>
-                  <td dir="ltr">{rule.whose}</td>
-                  <td>
-                    <ul>
-                      {rule.limits.map((each) => (
-                        <li key={`${each.what} ${each.per}`}>
-                          {t(`limits.what_${each.what}`)}: {amount(each)} {t(`limits.per_${each.per}`)}
-                        </li>
-                      ))}
-                    </ul>
-                  </td>
-                  <td>
-                    {isChangeable(rule) && (
-                      <ActionMenu
-                        label={t("limits.actions", { whose: rule.whose })}
-                        choices={[
-                          { id: "edit", label: t("limits.edit"), icon: "edit", act: () => edit(rule) },
-                          { id: "remove", label: t("limits.remove"), icon: "trash", isDanger: true, act: () => remove(rule) },
-                        ]}
-                      />
-                    )}
-                  </td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </div>
+            ))}
+          </tbody>
+        </Table>
       )}
       {edited && <RuleDialog rule={edited} onClose={() => edit(null)} onSave={save} />}
       <Confirm

@@ -6,6 +6,7 @@ import { api, dataOf } from "../../api/client";
 import type { Run } from "../../api/types";
 import { useFormat } from "../../i18n/format";
 import { Button, Failure } from "../../parts";
+import { Table } from "../../parts/Table";
 
 const PAGE = 50;
 
@@ -26,27 +27,26 @@ export function Runs() {
         <input type="checkbox" checked={all} onChange={(event) => setAll(event.target.checked)} /> {t("runs.all")}
       </label>
       <Failure>{runs.error?.message}</Failure>
+      {runs.isPending && <p className="loading">{t("common.loading")}</p>}
       {runs.isSuccess && !shown.length && <p className="hint">{t("runs.none")}</p>}
       {shown.length > 0 && (
-        <div className="table-scroll">
-          <table>
-            <thead>
-              <tr>
-                <th scope="col">{t("runs.question")}</th>
-                <th scope="col">{t("runs.subject")}</th>
-                <th scope="col">{t("runs.status")}</th>
-                <th scope="col">{t("runs.at")}</th>
-                <th scope="col">{t("usage.tokens")}</th>
-                <th scope="col">{t("usage.cost")}</th>
-              </tr>
-            </thead>
-            <tbody>
-              {shown.map((run) => (
-                <RunRow key={run.id} run={run} />
-              ))}
-            </tbody>
-          </table>
-        </div>
+        <Table>
+          <thead>
+            <tr>
+              <th scope="col">{t("runs.question")}</th>
+              <th scope="col">{t("runs.subject")}</th>
+              <th scope="col">{t("runs.status")}</th>
+              <th scope="col">{t("runs.at")}</th>
+              <th scope="col">{t("usage.tokens")}</th>
+              <th scope="col">{t("usage.cost")}</th>
+            </tr>
+          </thead>
+          <tbody>
+            {shown.map((run) => (
+              <RunRow key={run.id} run={run} />
+            ))}
+          </tbody>
+        </Table>
       )}
       {runs.hasNextPage && (
         <Button look="link" onPress={() => runs.fetchNextPage()}>
@@ -75,9 +75,9 @@ function RunRow({ run }: { run: Run }) {
       </td>
       <td dir="auto">{run.subject}</td>
       <td>{t(`runs.status_${run.status}` as "runs.status_completed", { defaultValue: run.status ?? "" })}</td>
-      <td>{run.created_at ? format.moment(run.created_at) : ""}</td>
-      <td>{usage ? format.number((usage.prompt_tokens ?? 0) + (usage.completion_tokens ?? 0)) : ""}</td>
-      <td>{usage ? format.dollars(usage.cost_usd ?? 0) : ""}</td>
+      <td className="tight">{run.created_at ? format.moment(run.created_at) : ""}</td>
+      <td className="tight">{usage ? format.number((usage.prompt_tokens ?? 0) + (usage.completion_tokens ?? 0)) : ""}</td>
+      <td className="tight">{usage ? format.dollars(usage.cost_usd ?? 0) : ""}</td>
     </tr>
   );
 }

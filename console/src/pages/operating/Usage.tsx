@@ -4,6 +4,7 @@ import { useTranslation } from "react-i18next";
 import { api, dataOf } from "../../api/client";
 import { useFormat } from "../../i18n/format";
 import { Failure, Field, Segments } from "../../parts";
+import { Table } from "../../parts/Table";
 import { useMay } from "../../shell/caller";
 import { Later } from "../../shell/Later";
 import { Figure } from "./Jobs";
@@ -22,7 +23,7 @@ export function Usage() {
   const [until, setUntil] = useState(() => new Date().toISOString().slice(0, 10));
   const [everybody, setEverybody] = useState(false);
   const subject = everybody || by === "subject" ? "*" : undefined;
-  const { data, error } = useQuery({
+  const { data, error, isPending } = useQuery({
     queryKey: ["usage", by, since, until, subject],
     queryFn: async () => ({
       by, // what is shown until other rows have come
@@ -49,6 +50,7 @@ export function Usage() {
         )}
       </div>
       <Failure>{error?.message}</Failure>
+      {isPending && <p className="loading">{t("common.loading")}</p>}
       {data && (
         <dl className="numbers">
           <Figure name={t("usage.runs")} value={format.number(data.total.runs)} />
@@ -72,30 +74,28 @@ export function Usage() {
         </Later>
       )}
       {rows.length > 0 && (
-        <div className="table-scroll">
-          <table>
-            <thead>
-              <tr>
-                <th scope="col">{t(`usage.by_${data?.by ?? by}`)}</th>
-                <th scope="col">{t("usage.runs")}</th>
-                <th scope="col">{t("usage.read")}</th>
-                <th scope="col">{t("usage.written")}</th>
-                <th scope="col">{t("usage.cost")}</th>
+        <Table>
+          <thead>
+            <tr>
+              <th scope="col">{t(`usage.by_${data?.by ?? by}`)}</th>
+              <th scope="col">{t("usage.runs")}</th>
+              <th scope="col">{t("usage.read")}</th>
+              <th scope="col">{t("usage.written")}</th>
+              <th scope="col">{t("usage.cost")}</th>
+            </tr>
+          </thead>
+          <tbody>
+            {rows.map((each) => (
+              <tr key={each.key}>
+                <td dir="auto">{(data?.by === "day" && each.key ? format.day(each.key) : each.key) || t("usage.noModel")}</td>
+                <td className="tight">{format.number(each.runs)}</td>
+                <td className="tight">{format.number(each.prompt_tokens)}</td>
+                <td className="tight">{format.number(each.completion_tokens)}</td>
+                <td className="tight">{format.dollars(each.cost_usd ?? 0)}</td>
               </tr>
-            </thead>
-            <tbody>
-              {rows.map((each) => (
-                <tr key={each.key}>
-                  <td dir="auto">{(data?.by === "day" && each.key ? format.day(each.key) : each.key) || t("usage.noModel")}</td>
-                  <td>{format.number(each.runs)}</td>
-                  <td>{format.number(each.prompt_tokens)}</td>
-                  <td>{format.number(each.completion_tokens)}</td>
-                  <td>{format.dollars(each.cost_usd ?? 0)}</td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </div>
+            ))}
+          </tbody>
+        </Table>
       )}
     </section>
   );

@@ -4,6 +4,7 @@ import { useTranslation } from "react-i18next";
 import type { Schemas } from "../../api/types";
 import { useFormat } from "../../i18n/format";
 import { Icon } from "../../parts";
+import { Table } from "../../parts/Table";
 import { openPassage } from "../../passage/shown";
 import { dotted, placeOf } from "../../text";
 
@@ -37,26 +38,24 @@ export function Found({ answer, name, other }: { answer: Answer; name: string; o
       {answer.dropped.length > 0 && (
         <details data-testid="dropped">
           <summary>{t("search.dropped", { count: answer.dropped.length })}</summary>
-          <div className="table-scroll">
-            <table>
-              <thead>
-                <tr>
-                  <th scope="col">{t("search.passage")}</th>
-                  <th scope="col">{t("search.stage")}</th>
-                  <th scope="col">{t("search.reason")}</th>
+          <Table>
+            <thead>
+              <tr>
+                <th scope="col">{t("search.passage")}</th>
+                <th scope="col">{t("search.stage")}</th>
+                <th scope="col">{t("search.reason")}</th>
+              </tr>
+            </thead>
+            <tbody>
+              {answer.dropped.map((each) => (
+                <tr key={`${each.chunk_id}-${each.stage}`}>
+                  <td dir="ltr">{each.chunk_id}</td>
+                  <td>{t(`search.drop_${each.stage}` as "search.drop_top_k", { defaultValue: each.stage })}</td>
+                  <td dir="auto">{each.reason}</td>
                 </tr>
-              </thead>
-              <tbody>
-                {answer.dropped.map((each) => (
-                  <tr key={`${each.chunk_id}-${each.stage}`}>
-                    <td dir="ltr">{each.chunk_id}</td>
-                    <td>{t(`search.drop_${each.stage}` as "search.drop_top_k", { defaultValue: each.stage })}</td>
-                    <td dir="auto">{each.reason}</td>
-                  </tr>
-                ))}
-              </tbody>
-            </table>
-          </div>
+              ))}
+            </tbody>
+          </Table>
         </details>
       )}
       <p className="hint">
@@ -79,14 +78,15 @@ function Times({ times }: { times: Record<string, number> }) {
   const { t } = useTranslation();
   const format = useFormat();
   const stages = Object.entries(times).filter(([stage, ms]) => stage !== "total" && ms > 0);
+  const name = (stage: string) => t(`search.time_${stage}` as "search.time_embed", { defaultValue: stage });
   const longest = Math.max(...stages.map(([, ms]) => ms), 1);
   return (
     <dl className="times" aria-label={t("search.times")}>
       {stages.map(([stage, ms]) => (
         <div key={stage}>
-          <dt>{stage}</dt>
+          <dt>{name(stage)}</dt>
           <dd>
-            <meter min={0} max={longest} value={ms} aria-label={stage} /> {format.duration(ms / 1000)}
+            <meter min={0} max={longest} value={ms} aria-label={name(stage)} /> {format.duration(ms / 1000)}
           </dd>
         </div>
       ))}

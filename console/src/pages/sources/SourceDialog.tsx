@@ -5,6 +5,7 @@ import { api, bodyOf, dataOf } from "../../api/client";
 import type { Schemas } from "../../api/types";
 import { useFormat } from "../../i18n/format";
 import { Button, Confirm, Dialog, Failure, Status } from "../../parts";
+import { Table } from "../../parts/Table";
 import { ChangeSource } from "./ChangeSource";
 import type { Source } from "./Sources";
 
@@ -127,26 +128,24 @@ function FailingFiles({ source }: { source: Source }) {
   return (
     <section>
       <h3>{t("sourcesPage.failingFiles", { count: source.failing_count })}</h3>
-      <div className="table-scroll">
-        <table>
-          <thead>
-            <tr>
-              <th scope="col">{t("sourcesPage.file")}</th>
-              <th scope="col">{t("sourcesPage.why")}</th>
+      <Table>
+        <thead>
+          <tr>
+            <th scope="col">{t("sourcesPage.file")}</th>
+            <th scope="col">{t("sourcesPage.why")}</th>
+          </tr>
+        </thead>
+        <tbody>
+          {source.failing.map((file) => (
+            <tr key={file.path}>
+              <td dir="auto">{file.path}</td>
+              <td dir="auto">
+                {file.message} <span className="hint">({file.reason})</span>
+              </td>
             </tr>
-          </thead>
-          <tbody>
-            {source.failing.map((file) => (
-              <tr key={file.path}>
-                <td dir="auto">{file.path}</td>
-                <td dir="auto">
-                  {file.message} <span className="hint">({file.reason})</span>
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
+          ))}
+        </tbody>
+      </Table>
     </section>
   );
 }

@@ -5,6 +5,7 @@ import { api, dataOf } from "../../api/client";
 import type { Schemas } from "../../api/types";
 import { useFormat } from "../../i18n/format";
 import { Button, Empty, Failure } from "../../parts";
+import { Table } from "../../parts/Table";
 import { useCollections } from "../documents/collections";
 import { isKind } from "./kinds";
 import { NewSource } from "./NewSource";
@@ -64,37 +65,35 @@ function SourceTable({ sources, onOpen }: { sources: Source[]; onOpen: (id: stri
   const format = useFormat();
   const { nameOf } = useCollections();
   return (
-    <div className="table-scroll">
-      <table data-testid="sources">
-        <thead>
-          <tr>
-            <th scope="col">{t("sourcesPage.name")}</th>
-            <th scope="col">{t("sourcesPage.kind")}</th>
-            <th scope="col">{t("sourcesPage.collection")}</th>
-            <th scope="col">{t("sourcesPage.state")}</th>
-            <th scope="col">{t("sourcesPage.files")}</th>
-            <th scope="col">{t("sourcesPage.failing")}</th>
-            <th scope="col">{t("sourcesPage.next")}</th>
+    <Table data-testid="sources">
+      <thead>
+        <tr>
+          <th scope="col">{t("sourcesPage.name")}</th>
+          <th scope="col">{t("sourcesPage.kind")}</th>
+          <th scope="col">{t("sourcesPage.collection")}</th>
+          <th scope="col">{t("sourcesPage.state")}</th>
+          <th scope="col">{t("sourcesPage.files")}</th>
+          <th scope="col">{t("sourcesPage.failing")}</th>
+          <th scope="col">{t("sourcesPage.next")}</th>
+        </tr>
+      </thead>
+      <tbody>
+        {sources.map((each) => (
+          <tr key={each.id}>
+            <td dir="auto">
+              <Button look="link" onPress={() => onOpen(each.id)}>
+                {each.name}
+              </Button>
+            </td>
+            <td>{isKind(each.kind) ? t(`sourcesPage.kind_${each.kind}`) : each.kind}</td>
+            <td dir="auto">{nameOf(each.collection_id)}</td>
+            <td>{t(`sourcesPage.state_${each.state}`)}</td>
+            <td className="tight">{format.number(each.file_count)}</td>
+            <td className="tight">{each.failing_count ? format.number(each.failing_count) : "–"}</td>
+            <td className="tight">{each.next_sync_at ? format.moment(each.next_sync_at) : "–"}</td>
           </tr>
-        </thead>
-        <tbody>
-          {sources.map((each) => (
-            <tr key={each.id}>
-              <td dir="auto">
-                <Button look="link" onPress={() => onOpen(each.id)}>
-                  {each.name}
-                </Button>
-              </td>
-              <td>{isKind(each.kind) ? t(`sourcesPage.kind_${each.kind}`) : each.kind}</td>
-              <td dir="auto">{nameOf(each.collection_id)}</td>
-              <td>{t(`sourcesPage.state_${each.state}`)}</td>
-              <td>{format.number(each.file_count)}</td>
-              <td>{each.failing_count ? format.number(each.failing_count) : "–"}</td>
-              <td>{each.next_sync_at ? format.moment(each.next_sync_at) : "–"}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
+        ))}
+      </tbody>
+    </Table>
   );
 }
