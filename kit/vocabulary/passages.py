@@ -4,9 +4,9 @@ channel, author, date and id. What a passage is about often stands there and now
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol
 
-ORIGIN_FIELDS = ("channel", "author", "date", "message_id")
+ORIGIN_FIELDS = ("channel", "author", "date", "message_id", "read_at")
 """Metadata of a passage that says who wrote it, when and where."""
-_LABELS = {"message_id": "message id"}
+_LABELS = {"message_id": "message id", "read_at": "read at"}
 _NAME_CHARACTERS = 200
 _HEADINGS = 4
 """The innermost: those further out say less of a passage."""

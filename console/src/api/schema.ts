@@ -6528,6 +6528,11 @@ export interface components {
              * @description Id in its channel, or the Message-ID of an e-mail.
              */
             message_id: string | null;
+            /**
+             * Read At
+             * @description When a page of the web was read, ISO 8601.
+             */
+            read_at?: string | null;
         };
         /**
          * PageStatus

@@ -41,6 +41,7 @@ export function PassagePanel({ shown }: { shown: Shown }) {
               {place}
             </p>
           )}
+          <ReadAt citation={citation} />
         </div>
         {all.length > 1 && (
           <>
@@ -54,6 +55,19 @@ export function PassagePanel({ shown }: { shown: Shown }) {
       <Passage key={`${citation.chunk_id}-${citation.number}-${citation.quote_start}`} citation={citation} />
       <WhyFound shown={shown} citation={citation} />
     </>
+  );
+}
+
+/** When a page of the web was read, and where: it may say something else by now. */
+function ReadAt({ citation }: { citation: Citation }) {
+  const { t } = useTranslation();
+  const format = useFormat();
+  const { read_at, channel } = citation.origin ?? {};
+  if (!read_at) return null;
+  return (
+    <p className="hint" dir="auto" data-testid="passage-read-at">
+      {t("passage.read_at", { when: format.moment(read_at), address: channel ?? "" })}
+    </p>
   );
 }
 

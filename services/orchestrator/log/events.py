@@ -80,6 +80,8 @@ class Origin:
     date: str = ""
     """ISO 8601."""
     message_id: str = ""
+    read_at: str = ""
+    """When a page of the web was read, ISO 8601."""
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!groundwork/common/v1/common.proto\x12\x14groundwork.common.v1\"q\n\x0b\x42oundingBox\x12\x0c\n\x04page\x18\x01 \x01(\r\x12\n\n\x02x0\x18\x02 \x01(\x02\x12\n\n\x02y0\x18\x03 \x01(\x02\x12\n\n\x02x1\x18\x04 \x01(\x02\x12\n\n\x02y1\x18\x05 \x01(\x02\x12\x12\n\nchar_start\x18\x06 \x01(\r\x12\x10\n\x08\x63har_end\x18\x07 \x01(\r\"K\n\x06Origin\x12\x0f\n\x07\x63hannel\x18\x01 \x01(\t\x12\x0e\n\x06\x61uthor\x18\x02 \x01(\t\x12\x0c\n\x04\x64\x61te\x18\x03 \x01(\t\x12\x12\n\nmessage_id\x18\x04 \x01(\t\"<\n\x0b\x44\x65gradation\x12\x0c\n\x04part\x18\x01 \x01(\t\x12\x0e\n\x06reason\x18\x02 \x01(\t\x12\x0f\n\x07message\x18\x03 \x01(\t\"4\n\x0bPageRequest\x12\x11\n\tpage_size\x18\x01 \x01(\r\x12\x12\n\npage_token\x18\x02 \x01(\tb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!groundwork/common/v1/common.proto\x12\x14groundwork.common.v1\"q\n\x0b\x42oundingBox\x12\x0c\n\x04page\x18\x01 \x01(\r\x12\n\n\x02x0\x18\x02 \x01(\x02\x12\n\n\x02y0\x18\x03 \x01(\x02\x12\n\n\x02x1\x18\x04 \x01(\x02\x12\n\n\x02y1\x18\x05 \x01(\x02\x12\x12\n\nchar_start\x18\x06 \x01(\r\x12\x10\n\x08\x63har_end\x18\x07 \x01(\r\"\\\n\x06Origin\x12\x0f\n\x07\x63hannel\x18\x01 \x01(\t\x12\x0e\n\x06\x61uthor\x18\x02 \x01(\t\x12\x0c\n\x04\x64\x61te\x18\x03 \x01(\t\x12\x12\n\nmessage_id\x18\x04 \x01(\t\x12\x0f\n\x07read_at\x18\x05 \x01(\t\"<\n\x0b\x44\x65gradation\x12\x0c\n\x04part\x18\x01 \x01(\t\x12\x0e\n\x06reason\x18\x02 \x01(\t\x12\x0f\n\x07message\x18\x03 \x01(\t\"4\n\x0bPageRequest\x12\x11\n\tpage_size\x18\x01 \x01(\r\x12\x12\n\npage_token\x18\x02 \x01(\tb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -34,9 +34,9 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_BOUNDINGBOX']._serialized_start=59
   _globals['_BOUNDINGBOX']._serialized_end=172
   _globals['_ORIGIN']._serialized_start=174
-  _globals['_ORIGIN']._serialized_end=249
-  _globals['_DEGRADATION']._serialized_start=251
-  _globals['_DEGRADATION']._serialized_end=311
-  _globals['_PAGEREQUEST']._serialized_start=313
-  _globals['_PAGEREQUEST']._serialized_end=365
+  _globals['_ORIGIN']._serialized_end=266
+  _globals['_DEGRADATION']._serialized_start=268
+  _globals['_DEGRADATION']._serialized_end=328
+  _globals['_PAGEREQUEST']._serialized_start=330
+  _globals['_PAGEREQUEST']._serialized_end=382
 # @@protoc_insertion_point(module_scope)

@@ -72,6 +72,7 @@ class Origin(_message.Message):
     AUTHOR_FIELD_NUMBER: _builtins.int
     DATE_FIELD_NUMBER: _builtins.int
     MESSAGE_ID_FIELD_NUMBER: _builtins.int
+    READ_AT_FIELD_NUMBER: _builtins.int
     channel: _builtins.str
     """Chat or channel of a message."""
     author: _builtins.str
@@ -80,6 +81,8 @@ class Origin(_message.Message):
     """Date, ISO 8601; in UTC for messages."""
     message_id: _builtins.str
     """Id of a message: in its channel, or the Message-ID of an e-mail."""
+    read_at: _builtins.str
+    """When a page of the web was read, ISO 8601."""
     def __init__(
         self,
         *,
@@ -87,10 +90,11 @@ class Origin(_message.Message):
         author: _builtins.str = ...,
         date: _builtins.str = ...,
         message_id: _builtins.str = ...,
+        read_at: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["author", b"author", "channel", b"channel", "date", b"date", "message_id", b"message_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["author", b"author", "channel", b"channel", "date", b"date", "message_id", b"message_id", "read_at", b"read_at"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

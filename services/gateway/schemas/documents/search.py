@@ -51,6 +51,7 @@ class Origin(BaseModel):
     author: str = Field(description="Author.")
     date: str = Field(description="ISO 8601; in UTC for messages.")
     message_id: str | None = Field(description="Id in its channel, or the Message-ID of an e-mail.")
+    read_at: str | None = Field(default=None, description="When a page of the web was read, ISO 8601.")
 
 
 class MetadataFilters(RequestBody):

@@ -68,7 +68,13 @@ def page_name(page: Page) -> str:
 
 
 def _origin(page: Page) -> dict[str, str]:
-    known = {"author": page.text.author, "date": page.text.date, "url": page.url, "channel": page.url}
+    known = {
+        "author": page.text.author,
+        "date": page.text.date,
+        "url": page.url,
+        "channel": page.url,
+        "read_at": page.read_at.isoformat(timespec="seconds"),
+    }
     return {key: value for key, value in known.items() if value}
 
 

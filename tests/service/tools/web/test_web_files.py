@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -59,6 +60,7 @@ async def test_pdf_is_read_as_passages_of_its_pages(files: IngestFileReader) -> 
     assert (winter.text, winter.hit.chunk.page) == ("In winter it is closed.", 2)
     assert fees.document_name.endswith("(127.0.0.1)")
     assert fees.hit.chunk.metadata["url"] == server.url("/2026/fees")
+    assert datetime.fromisoformat(fees.hit.chunk.metadata["read_at"]).tzinfo is not None
     assert [passage.chunk_id for passage in on.passages] == [winter.chunk_id]
 
 
