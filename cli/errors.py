@@ -67,12 +67,12 @@ class ApiError(CliError):
         self.reason = str(problem.get("reason", f"HTTP_{status}"))
         if status in {_BAD_REQUEST, UNAUTHENTICATED}:
             self.exit_code = UsageError.exit_code
-        told = _wrong_words(problem) or problem.get("detail") or f"the server answered with HTTP {status}"
-        super().__init__(f"{told} ({self.reason}){_advice(status, retry_after_s)}")
+        said = _wrong_words(problem) or problem.get("detail") or f"the server answered with HTTP {status}"
+        super().__init__(f"{said} ({self.reason}){_advice(status, retry_after_s)}")
 
 
 def _advice(status: int, retry_after_s: float | None) -> str:
-    """What to do, where the server cannot know how this command is told things."""
+    """What to do, where the server cannot know the options of this command."""
     if status == UNAUTHENTICATED:
         return "\nGive your key to this command: export GROUNDWORK_API_KEY=gw_…"
     if status == _TOO_MANY and retry_after_s:
@@ -82,11 +82,11 @@ def _advice(status: int, retry_after_s: float | None) -> str:
 
 def _wrong_words(problem: dict[str, Any]) -> str:
     """What is wrong with a request, in the words of the command; empty when it is something else."""
-    told = []
+    said = []
     for each in problem.get("errors") or ():
         field, message = str(each.get("field", "")), str(each.get("message", ""))
-        told.append(f"{_called(field)}: {message}")
-    return f"That cannot be asked: {'; '.join(told)}" if told else ""
+        said.append(f"{_called(field)}: {message}")
+    return f"That cannot be asked: {'; '.join(said)}" if said else ""
 
 
 def _called(field: str) -> str:

@@ -226,6 +226,6 @@ async def _poll(gateway: Gateway, ingestion: Ingestion) -> None:
                 ingestion.saw({**ingestion.known[document_id], "status": "deleted"})
             elif error.status in _NOT_ALLOWED:
                 raise NotFollowed(
-                    f"The files were uploaded, but it cannot be told what becomes of them: {error}\n"
+                    f"The files were uploaded, but what becomes of them is not known: {error}\n"
                     "`--no-wait` uploads without asking; a key that also follows needs the scope `query` besides `ingest`."
                 ) from error

@@ -79,5 +79,5 @@ def claim_line(claim: Json) -> str:
     """`✗ The tower was built in 1890. (its sources say otherwise)`, with rich's markup."""
     words = (_ACTIONS if claim.get("is_action") else _WORDS).get(claim["verdict"], "")
     notes = [words, "left out" if claim.get("removed") else ""]
-    told = "; ".join(note for note in notes if note)
-    return f"{_MARKS.get(claim['verdict'], '·')} {escape(claim['sentence'])}{f' [dim]({told})[/dim]' if told else ''}"
+    reasons = "; ".join(note for note in notes if note)
+    return f"{_MARKS.get(claim['verdict'], '·')} {escape(claim['sentence'])}{f' [dim]({reasons})[/dim]' if reasons else ''}"

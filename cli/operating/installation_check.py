@@ -77,7 +77,7 @@ class Trial:
     async def _ready(self) -> None:
         """Waits while services start."""
         began = time.monotonic()
-        told = ""
+        reported = ""
         while True:
             try:
                 ready, answer = await self.gateway.readiness()
@@ -86,8 +86,8 @@ class Trial:
             if ready:
                 break
             waited_for = _not_serving(answer)
-            if waited_for != told:
-                told = waited_for
+            if waited_for != reported:
+                reported = waited_for
                 _say("waiting", f"Not ready: {waited_for}.")
             await asyncio.sleep(_POLL_S)
         _say("ok", f"All services are ready{_after(began)}.")

@@ -44,7 +44,7 @@ def _read(articles: list[dict[str, Any]]) -> tuple[list[Document], list[Query], 
         title = str(article.get("title", "")).replace("_", " ")
         for paragraph in article["paragraphs"]:
             text = paragraph["context"].strip()
-            # The same paragraph twice would be two right answers of which one counts as wrong.
+            # The same paragraph twice would be two right answers, and one would count as wrong.
             document = documents.setdefault(text, Document(f"p{len(documents):05d}", title, text))
             for question in paragraph["qas"]:
                 query_id = str(question["id"])

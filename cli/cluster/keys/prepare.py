@@ -93,7 +93,7 @@ async def _make_password(objects: Objects, component: str) -> bool:
     if not _PASSWORD.fullmatch(present):
         raise ClusterError(
             f"The password in Secret {objects.object_name(component)} cannot stand in an address and in nats-server's "
-            "configuration. Use at least 8 letters and digits, of which the first is a letter."
+            "configuration. Use at least 8 letters and digits, and begin with a letter."
         )
     return False
 

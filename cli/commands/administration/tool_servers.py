@@ -206,13 +206,13 @@ def _tool(found: Json, server: str, tool: str) -> Json:
 def _tell(output: Output, tool: Json) -> None:
     """What is to be approved, on stderr."""
     arguments = json.dumps(tool["parameters"], ensure_ascii=False, indent=2)
-    told = [
+    fields = [
         ("says", tool["description"]),
         ("arguments", arguments),
         ("state", tool["state"]),
         ("digest", tool["digest"]),
     ]
-    for name, text in told:
+    for name, text in fields:
         output.err.print(f"[bold]{name}[/bold] {escape(text)}")
 
 

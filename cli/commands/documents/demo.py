@@ -46,9 +46,9 @@ def demo(
             output.err.print(f"\n$ {_asking(question, collection_id)}\n", markup=False)
         await view.follow(gateway, Question(question, (collection_id,)))
         if as_json:
-            told = {"collection_id": collection_id, "loaded_count": loaded}
-            told |= {name: samples[name] for name in ("documents", "questions")}
-            output.json({**told, "answer": view.run.result()})
+            shown = {"collection_id": collection_id, "loaded_count": loaded}
+            shown |= {name: samples[name] for name in ("documents", "questions")}
+            output.json({**shown, "answer": view.run.result()})
             return view.exit_code
         view.finish()
         more = "\n".join(f"  {_asking(each, collection_id)}" for each in others)
@@ -101,7 +101,7 @@ async def _load(gateway: Gateway, collection_id: str, names: list[str], output: 
 
 
 def _saved(content: bytes, folder: Path, name: str) -> FoundFile:
-    """A server is not told where to write: of the name only the last part counts."""
+    """The server must not choose where files are written: only the last part of the name counts."""
     path = folder / PurePosixPath(name).name
     path.write_bytes(content)
     return FoundFile(path, name)

@@ -158,7 +158,7 @@ async def test_public_keys_that_were_lost_or_damaged_are_made_from_the_private_o
     [
         ("groundwork-signing-memory", {"signing-key.json": "{}"}, "groundwork-signing-memory holds no signing key"),
         ("groundwork-signing-memory", {"other": "x"}, "groundwork-signing-memory has no `signing-key.json`"),
-        ("groundwork-nats-tools", {"password": "9lives9lives"}, "the first is a letter"),
+        ("groundwork-nats-tools", {"password": "9lives9lives"}, "begin with a letter"),
         ("groundwork-nats-tools", {"password": "with:colon@"}, "letters and digits"),
     ],
 )
