@@ -20,9 +20,9 @@ API_KEY_USES = Bucket(
 )
 COLLECTIONS = Bucket(
     "COLLECTIONS",
-    holds="collections: owner, visibility and members",
+    holds="collections: owner, visibility, members, and whether local models alone may be asked",
     written_by=("ingest", "ingest-worker"),
-    read_by=("retriever",),
+    read_by=("orchestrator", "retriever"),
     needed_by=("DOCUMENTS", "INGEST_KEYS"),
     watch=Watch.VALUES,
     if_lost="only callers who see all collections find what is in it",

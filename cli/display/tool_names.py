@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 TOOLS = {
+    "architecture_lookup": "look up how this system works",
     "compose_context": "put sources together",
     "browser_submit": "submit a form of a web page",
     "browser_task": "read pages in a browser",
@@ -12,6 +13,7 @@ TOOLS = {
     "dedup_diversify": "drop repetitions",
     "describe_db": "look at a database's tables",
     "document_compare": "compare documents",
+    "document_search": "find documents",
     "fetch_docs": "read passages whole",
     "get_project_details": "look up a project",
     "github_comment": "comment on GitHub",

@@ -22,6 +22,7 @@ from kit.llm.messages import ChatMessage, Delta, ModelInfo, Operation, Request
 from kit.llm.providers import PRESET_URLS, Catalog, Choice, Provider
 from kit.llm.routes import Failure, ProviderState, Retrying, Route
 from kit.llm.sampling import sampled
+from kit.network.local_models import LocalModelsOnly, is_bound_to_local_models
 
 _CHECK_TOKENS = 16
 """The least that makes sense: models that think refuse a budget of one token."""
@@ -118,7 +119,7 @@ class Models:
                 else:
                     return
                 yield said
-            raise ModelUnavailable("no model is configured; set GROUNDWORK_LLM_PROVIDERS", retryable=False)
+            raise _no_model()
 
     def info(self, operation: Operation) -> ModelInfo:
         """The model that would be asked now: the first of the chain whose provider is not left alone. Without a name where there is
@@ -127,7 +128,7 @@ class Models:
             brought = brought_model()
         except GroundworkError:  # reported by the caller that completes
             return ModelInfo(BROUGHT, BROUGHT, _LEAST_CONTEXT_TOKENS)
-        if brought is not None:
+        if brought is not None and not is_bound_to_local_models():
             return ModelInfo(BROUGHT, brought.model, brought.context_tokens)
         route = self._first(operation)
         return route.endpoint.info(operation) if route else ModelInfo("", "", _LEAST_CONTEXT_TOKENS)
@@ -143,8 +144,13 @@ class Models:
     async def _chain_of(self, operation: Operation) -> AsyncIterator[Sequence[Route]]:
         brought = brought_model()
         if brought is None:
-            yield self._current()[operation]
+            yield self._allowed(operation)
             return
+        if is_bound_to_local_models():
+            raise ModelRejected(
+                "this allows local models only, and the model that you brought is not one; ask without it",
+                reason=LocalModelsOnly.reason,
+            )
         async with self._open_endpoint(_address_of(brought)) as endpoint:
             # Its failures say nothing about anybody else's: a breaker and a limiter of its own.
             state = ProviderState.of(BROUGHT, self._brought_limits)
@@ -153,8 +159,16 @@ class Models:
     def _current(self) -> Chains:
         return self._held.get() or self._chains
 
-    def _first(self, operation: Operation) -> Route | None:
+    def _allowed(self, operation: Operation) -> Sequence[Route]:
+        """The chain of an operation, without the models that the work in hand must not ask."""
         chain = self._current()[operation]
+        return [route for route in chain if self._is_local(route.choice)] if is_bound_to_local_models() else chain
+
+    def _is_local(self, choice: Choice) -> bool:
+        return self.catalog.providers[choice.provider].is_local
+
+    def _first(self, operation: Operation) -> Route | None:
+        chain = self._allowed(operation)
         return next((route for route in chain if route.is_open), chain[0] if chain else None)
 
     async def _route(self, choice: Choice) -> Route:
@@ -192,6 +206,16 @@ async def open_models(
         for operation in Operation:
             await models.use(operation)
         yield models
+
+
+def _no_model() -> ModelUnavailable:
+    if is_bound_to_local_models():
+        return ModelUnavailable(
+            "this allows local models only, and no local model is configured for it; see `local` in GROUNDWORK_LLM_PROVIDERS",
+            reason=LocalModelsOnly.reason,
+            retryable=False,
+        )
+    return ModelUnavailable("no model is configured; set GROUNDWORK_LLM_PROVIDERS", retryable=False)
 
 
 def _address_of(model: BroughtModel) -> Address:

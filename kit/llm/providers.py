@@ -23,6 +23,7 @@ from kit.llm.endpoint.tokens.counting import check_tokenizer_file
 from kit.llm.messages import Operation
 from kit.llm.prices import Price, PriceTable
 from kit.llm.sampling import Sampling
+from kit.network.local_models import is_local_url
 
 PRESET_URLS: Mapping[str, str] = {**{name: preset.base_url for name, preset in PRESETS.items()}, "": ""}
 """The kinds of provider, and where each is unless `base_url` says otherwise. One that is not named follows from its address."""
@@ -73,6 +74,9 @@ class Provider(BaseModel):
     """Its models by name; the first is its default."""
     tokenizer_file: Path | None = None
     """A tokenizer.json of its models, for a server that does not count tokens."""
+    local: bool | None = None
+    """Whether its models are local: collections may allow local models only. Left out, its address decides, as in
+    kit.network.local_models; say false of a local proxy for a model outside."""
     any_model: bool = False
     """Whether an operation may be switched to a model that is not listed."""
     max_concurrent: int = Field(default=16, ge=1)
@@ -120,6 +124,10 @@ class Provider(BaseModel):
     @property
     def url(self) -> str:
         return self.base_url or PRESET_URLS[self.preset]
+
+    @property
+    def is_local(self) -> bool:
+        return is_local_url(self.url) if self.local is None else self.local
 
     def key(self) -> SecretStr:
         """The key, from its file if it has one. Raises OSError."""

@@ -14,6 +14,7 @@ from kit import deadline
 from kit.access.principal import current_principal
 from kit.access.tokens import TOKEN_METADATA_KEY, TokenSigner, call_of
 from kit.errors import DeadlineExceeded, Internal
+from kit.network.local_models import sent_binding
 from kit.network.tls import Certificates, CertificateSource
 from kit.rpc.addresses import addresses, host, target
 from kit.rpc.attempts import Attempts, Requests
@@ -188,7 +189,8 @@ class Channel(grpc.aio.Channel):
 
     def _arguments(self, method: str, timeout_s: float, telemetry: ClientCall) -> dict[str, Any]:
         token = self._signer.sign(current_principal(), call_of(method)[0], *self._passed_on_to)
-        return {"timeout": timeout_s, "metadata": ((TOKEN_METADATA_KEY, f"Bearer {token}"), *telemetry.metadata)}
+        metadata = ((TOKEN_METADATA_KEY, f"Bearer {token}"), *sent_binding(), *telemetry.metadata)
+        return {"timeout": timeout_s, "metadata": metadata}
 
     async def connected(self) -> bool:
         """Waits for a server for as long as the channel is patient. Whether there is one."""

@@ -20,6 +20,7 @@ from kit.access.principal import set_principal
 from kit.access.scopes import scope_of
 from kit.access.tokens import TOKEN_METADATA_KEY, TokenVerifier
 from kit.errors import GroundworkError, Internal, Unavailable
+from kit.network.local_models import take_up_binding
 from kit.network.tls import CertificateSource
 from kit.observability.logging import take_up
 from kit.observability.telemetry import current_trace_id
@@ -270,6 +271,7 @@ class _RequestContext(Around):
         if scope is not None:
             principal.require(scope)
         set_principal(principal)
+        take_up_binding(metadata)
         deadline.set_remaining(context.time_remaining())
         structlog.contextvars.bind_contextvars(tenant_id=principal.tenant_id)
         take_up(metadata)

@@ -57,6 +57,28 @@ class CollectionMap(FollowedBucket[RecordT | None], Generic[RecordT]):
         entry = await self._bucket.get(f"{tenant_id}.{collection_id}")
         return self._decode(entry) if entry is not None else None
 
+    def allows_local_models_only(self, tenant_id: str, collection_id: str) -> bool:
+        """Whether operations on the collection ask local models only, as far as is known in memory. So does a record that cannot be
+        read. Raises CollectionsStale."""
+        self.require_fresh()
+        key = f"{tenant_id}.{collection_id}"
+        return key in self._records and _binds(self._records[key])
+
+    async def stored_allows_local_models_only(self, tenant_id: str, collection_id: str) -> bool:
+        """The same, as the bucket's leader has it."""
+        entry = await self._bucket.get(f"{tenant_id}.{collection_id}")
+        return entry is not None and _binds(self._decode(entry))
+
+    def reads_one_with_local_models_only(self, caller: Principal) -> bool:
+        """Whether one of the collections that the caller may search allows local models only. Raises CollectionsStale."""
+        self.require_fresh()
+        prefix = f"{caller.tenant_id}."
+        return any(
+            _binds(record) and may_read(caller, key.removeprefix(prefix), record)
+            for key, record in self._records.items()
+            if key.startswith(prefix)
+        )
+
     async def readable(self, caller: Principal, collection_ids: Iterable[str]) -> tuple[str, ...]:
         """Those of the collections that the caller may search, in their order; none that is being deleted."""
         asked = list(collection_ids)
@@ -101,6 +123,10 @@ class CollectionMap(FollowedBucket[RecordT | None], Generic[RecordT]):
             concerns = caller.tenant_id == tenant_id and only in ("", collection_id)
             if concerns and role_of(caller, collection_id, before) != role_of(caller, collection_id, after):
                 changed.set()
+
+
+def _binds(record: CollectionRecord | None) -> bool:
+    return record is None or record.local_models_only
 
 
 def _stale(staleness_s: float) -> CollectionsStale:

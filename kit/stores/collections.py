@@ -102,6 +102,10 @@ class CollectionRecord(Protocol):
     def deleting(self) -> bool:
         """Whether it is being emptied: it takes no documents any more, and nothing in it is shown."""
 
+    @property
+    def local_models_only(self) -> bool:
+        """Whether operations on it ask local models only."""
+
 
 @dataclass(frozen=True, slots=True)
 class CollectionAccess:
@@ -111,6 +115,8 @@ class CollectionAccess:
     visibility: str = Visibility.PRIVATE
     deleting: bool = False
     members: tuple[Member, ...] = ()
+    local_models_only: bool = False
+    """Whether operations on it ask local models only."""
 
 
 def decode_access(value: bytes) -> CollectionAccess | None:
@@ -120,11 +126,13 @@ def decode_access(value: bytes) -> CollectionAccess | None:
         owner, visibility = fields.get("owner", ""), fields.get("visibility", Visibility.PRIVATE)
         deleting = fields.get("deleting", False)
         members = decode_members(fields.get("members", ()))
+        # What is not a plain false binds: of a record that this version cannot read, nothing goes outside.
+        local_models_only = fields.get("local_models_only", False) is not False
     except (ValueError, AttributeError, TypeError, KeyError, RecursionError):
         return None
     if not (isinstance(owner, str) and isinstance(visibility, str) and isinstance(deleting, bool)):
         return None
-    return CollectionAccess(owner, visibility, deleting, members)
+    return CollectionAccess(owner, visibility, deleting, members, local_models_only)
 
 
 def decode_members(stored: Iterable[Any]) -> tuple[Member, ...]:

@@ -252,6 +252,7 @@ async def run_worker(settings: IngestSettings) -> None:
         )
         pipeline = Pipeline(
             documents=shared.documents,
+            collections=shared.collections,
             files=shared.files,
             leases=shared.leases,
             preparer=preparer,

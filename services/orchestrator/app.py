@@ -31,6 +31,7 @@ from kit.stores.forgetting import ForgetQueue
 from kit.stores.message_store import lasting, open_message_store
 from services.orchestrator.adapters.jetstream.agent_switches import AgentSwitches
 from services.orchestrator.adapters.jetstream.brought_models import SealedModelStore
+from services.orchestrator.adapters.jetstream.collections import NatsCollections
 from services.orchestrator.adapters.jetstream.event_log import JetStreamEventLog
 from services.orchestrator.adapters.jetstream.markers import KeyValueMarkers
 from services.orchestrator.adapters.jetstream.run_store import KeyValueRunStore
@@ -126,11 +127,23 @@ async def run(settings: OrchestratorSettings) -> None:
             _now,
             Prices(settings.run_credits, settings.research_credits),
         )
+        collections = await NatsCollections.open(nats)
         runs = Runs(
             RunServices(
-                state.store, state.markers, state.log, state.sources, modes, limits, brought, tally, reservations, _now
+                state.store,
+                state.markers,
+                state.log,
+                state.sources,
+                modes,
+                limits,
+                brought,
+                tally,
+                reservations,
+                collections,
+                _now,
             )
         )
+        service.spawn(lasting("collections", collections.follow))
         forgetting = Forgetting(state.store, state.log, state.sources, memory, credentials, tools, now=_now)
         service.stack.push_async_callback(runs.close)
         service.spawn(lasting("forgetting", lambda: _forget(state, forgetting)))
@@ -158,7 +171,7 @@ async def run(settings: OrchestratorSettings) -> None:
                 tally,
                 tools,
                 switches,
-                QuizAnswers(memory, GuardedModel(Metered(switch.models), canary="")),
+                QuizAnswers(memory, GuardedModel(Metered(switch.models), canary=""), state.store.get),
                 rules,
                 reservations,
             ),

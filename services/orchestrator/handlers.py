@@ -20,6 +20,7 @@ from kit.llm.provider_watch import ProviderWatch
 from kit.llm.providers import Choice
 from kit.llm.sampling import Sampling
 from kit.llm.switching import ModelSwitch
+from kit.network.local_models import use_local_models
 from kit.records import UNREADABLE, set_aside
 from kit.shared_state import FORGET
 from kit.stores.forgetting import decode
@@ -404,7 +405,7 @@ class LearningHandler:
         except UNREADABLE as error:
             set_aside(LEARN.stream, job.job_id, error)
             return _UNKNOWN_COMES_BACK_AFTER_S  # a newer version's, perhaps
-        with structlog.contextvars.bound_contextvars(run_id=turn.run_id):
+        with structlog.contextvars.bound_contextvars(run_id=turn.run_id), use_local_models(turn.local_models_only):
             await self._learning.learn(turn)
         return None
 

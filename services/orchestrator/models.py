@@ -328,6 +328,9 @@ class RunRecord:
     reserved: Sequence[Reserved] = ()
     """What it may use under the limits of its user, as far as there are any."""
 
+    local_models_only: bool = False
+    """Whether it asks local models only, since a collection that it may search allows no others."""
+
     @property
     def principal(self) -> Principal:
         """Whom the run acts as."""

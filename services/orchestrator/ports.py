@@ -145,6 +145,15 @@ class RunStore(Protocol):
         ...
 
 
+class CollectionRules(Protocol):
+    """What collections demand of runs."""
+
+    async def bind_to_local_models(self, caller: Principal, request: RunRequest) -> bool:
+        """Whether the run asks local models only: one of its collections allows no others. A run that names no collection may
+        search all that its caller reads. Raises CollectionsStale, Unavailable."""
+        ...
+
+
 class Markers(Protocol):
     """Who works on each run that has not ended, and which orchestrator processes live."""
 

@@ -66,6 +66,10 @@ class OrchestratorSettings(MessageStoreSettings, SigningServiceSettings):
     """How that model calls tools: `native`, by the API's tool calls; or `schema`, by a JSON Schema that its server holds it to, for
     models and servers that know no tool calls. Such a model makes one call at a time."""
 
+    llm_local: bool | None = None
+    """Whether that endpoint is local: a collection may allow local models only. Left out, its address decides: this machine, and
+    names of the same cluster or Compose project (`vllm`, `vllm.models.svc`) are local. Say false of a proxy for a model outside."""
+
     llm_tokenizer_file: Path | None = None
     """A tokenizer.json of the model, for a server that does not count tokens. Without it they are estimated from above."""
 
@@ -348,6 +352,7 @@ class OrchestratorSettings(MessageStoreSettings, SigningServiceSettings):
 _SETTINGS_OF_MODELS = {
     "llm_base_url",
     "llm_context_tokens",
+    "llm_local",
     "llm_preset",
     "llm_providers",
     "llm_providers_file",
@@ -378,6 +383,7 @@ def _catalog(
             tokenizer_file=settings["llm_tokenizer_file"],
             api_key=settings["llm_api_key"],
             models={settings["llm_model"]: spec},
+            local=settings["llm_local"],
             any_model=True,
         )
     if not providers:

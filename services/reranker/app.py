@@ -257,6 +257,7 @@ async def _remote_embedder(settings: RerankerSettings, stack: AsyncExitStack) ->
         settings.reranker_remote_embedding_api_key.get_secret_value(),
         "GROUNDWORK_RERANKER_REMOTE_EMBEDDING",
         settings.reranker_remote_concurrency,
+        settings.reranker_remote_embedding_local,
     )
     api = settings.reranker_remote_embedding_api
     model = remote_embeddings.RemoteEmbeddingModel(
@@ -308,6 +309,7 @@ async def _remote_scorer(settings: RerankerSettings, stack: AsyncExitStack) -> _
         settings.reranker_remote_rerank_api_key.get_secret_value(),
         "GROUNDWORK_RERANKER_REMOTE_RERANK",
         settings.reranker_remote_concurrency,
+        settings.reranker_remote_rerank_local,
     )
     api = settings.reranker_remote_rerank_api
     batch_texts = settings.reranker_remote_rerank_batch_texts or remote_rerank.DEFAULT_BATCH_TEXTS[api]

@@ -100,6 +100,10 @@ class RerankerSettings(ServiceSettings):
     reranker_remote_embedding_url: str = ""
     """Remote embedding API, with its version: https://api.openai.com/v1. Empty: none."""
 
+    reranker_remote_embedding_local: bool | None = None
+    """Whether that API is local: a collection may allow local models only, and is then refused embeddings by an API outside.
+    Left out, its address decides: this machine, and names of the same cluster or Compose project, are local."""
+
     reranker_remote_embedding_api: Literal["openai", "tei"] = "openai"
     """Its shape: OpenAI's (vLLM, Ollama and most others too) or that of Hugging Face's text-embeddings-inference."""
 
@@ -126,6 +130,10 @@ class RerankerSettings(ServiceSettings):
 
     reranker_remote_rerank_url: str = ""
     """Remote rerank API without version: https://api.cohere.com, https://api.jina.ai. Empty: none."""
+
+    reranker_remote_rerank_local: bool | None = None
+    """Whether that API is local: a collection may allow local models only, and is then refused reranking by an API outside.
+    Left out, its address decides: this machine, and names of the same cluster or Compose project, are local."""
 
     reranker_remote_rerank_api: Literal["cohere", "jina", "tei"] = "cohere"
     """Its shape: Cohere's /v2/rerank, Jina's /v1/rerank (vLLM too), or /rerank of text-embeddings-inference."""

@@ -90,7 +90,7 @@ async def run(settings: RetrieverSettings) -> None:
         gaps = IndexGaps(revisions)
         own = {part: index for part, index in ((DENSE, own_dense), (LEXICAL, own_lexical)) if index is not None}
         shared = [] if own_lexical else [LEXICAL]
-        copier = DenseCopier(dense, lexical, models)
+        copier = DenseCopier(dense, lexical, models, collections)
         refiller = Refiller(dense, lexical, copier, revisions, gaps, writing, list(own), shared)
         reconciler = Reconciler(dense, lexical, store, revisions, gaps, remover, settings.reconcile)
         reader = ChunkReader((lexical, dense), revisions, collections)

@@ -161,6 +161,9 @@ class CollectionRights(Protocol):
         """Ids of the documents in these collections that the caller may not read, though the collection is theirs to read. Raises a
         GroundworkError rather than guess."""
 
+    def allow_local_models_only(self, tenant_id: str, collection_ids: Iterable[str]) -> bool:
+        """Whether one of the collections allows local models only."""
+
     async def require_changeable(self, collection_id: str) -> None:
         """Raises CollectionNotFound, or NotYours, unless the caller may change the collection."""
 

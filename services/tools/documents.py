@@ -1,7 +1,7 @@
 """Documents and collections as tools see them, and which collections a call may touch."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
@@ -35,6 +35,8 @@ class Document:
     error_reason: str = ""
     """UPPER_SNAKE. A READY document with one is searchable in the version before."""
     error_message: str = ""
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    """Fields given at its upload."""
 
     @property
     def is_settled(self) -> bool:

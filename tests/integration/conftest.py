@@ -121,6 +121,7 @@ def model_system(
         "base_url": scripted.scripted.base_url,
         "api_key": "test",
         "models": {"scripted": {"context_tokens": 32_768}, "another": {}},
+        "local": False,  # as a model outside: collections that allow local models only are not to ask it
         "breaker_failures": 1_000,  # one test's failing model is not to be left alone by the next test
     }
     settings = {

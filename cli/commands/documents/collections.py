@@ -26,6 +26,14 @@ Name = Annotated[str, typer.Option(help="Name for people.")]
 SharedWith = Annotated[
     Visibility | None, typer.Option(help="`private`: yours alone. `tenant`: everyone here reads it, you change it.")
 ]
+LocalModels = Annotated[
+    bool | None,
+    typer.Option(
+        "--local-models-only/--any-models",
+        help="Whether no text of it, and no question to it, is sent to a model outside.",
+        show_default=False,
+    ),
+]
 Subject = Annotated[str, typer.Option(help="A user, as `groundwork keys list` or your identity provider names them.")]
 Group = Annotated[str, typer.Option(help="A group, as your identity provider names it.")]
 
@@ -61,6 +69,7 @@ def create(
     collection_id: Annotated[str, typer.Argument(help="Id; without one it is made from the name.", metavar="ID")] = "",
     name: Name = "",
     visibility: SharedWith = None,
+    local_models_only: LocalModels = None,
     as_json: AsJson = False,
 ) -> None:
     """Make a collection. It is yours, and private unless you say otherwise."""
@@ -68,7 +77,13 @@ def create(
     def body() -> Json:
         if not (collection_id or name):
             raise UsageError("Give the collection an id or a --name.")
-        return {"id": collection_id, "name": name, "visibility": visibility or "private"}
+        shared_with = visibility or "private"
+        return {
+            "id": collection_id,
+            "name": name,
+            "visibility": shared_with,
+            "local_models_only": bool(local_models_only),
+        }
 
     async def command(gateway: Gateway) -> int:
         return await _said(gateway, "POST", "/v1/collections", body(), Output(as_json=as_json))
@@ -95,20 +110,26 @@ def update(
     memory: Annotated[
         str, typer.Option(help="How memory is used in chats over it: auto, agentic, always, off; or unset.")
     ] = "",
+    local_models_only: LocalModels = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Share without asking first.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Rename a collection of yours, say who may read it, or how memory is used in chats over it."""
+    """Rename a collection of yours, say who may read it, how memory is used in chats over it, or which models it asks."""
 
     async def command(gateway: Gateway) -> int:
-        if not (name or visibility or memory):
-            raise UsageError("Say what is to change: --name, --visibility or --memory.")
+        if not (name or visibility or memory) and local_models_only is None:
+            raise UsageError("Say what is to change: --name, --visibility, --memory or --local-models-only.")
         if visibility == "tenant" and not yes:
             confirm(
                 f"Share the collection {collection_id}? Everyone here then reads all of its documents.",
                 "Nothing was changed.",
             )
-        body: Json = {"name": name or None, "visibility": visibility, "memory": memory or None}
+        body: Json = {
+            "name": name or None,
+            "visibility": visibility,
+            "memory": memory or None,
+            "local_models_only": local_models_only,
+        }
         return await _said(gateway, "PATCH", _path(collection_id), body, Output(as_json=as_json))
 
     run(command)

@@ -287,8 +287,8 @@ export interface paths {
         head?: never;
         /**
          * Update Collection
-         * @description Changes a collection's name, who may read it, or how memory is used in chats over it; what is left out stays as it is. It
-         *     takes the role of an owner: 403 with `NOT_YOURS`.
+         * @description Changes a collection's name, who may read it, how memory is used in chats over it, or whether operations on it ask local
+         *     models only; what is left out stays as it is. It takes the role of an owner: 403 with `NOT_YOURS`.
          */
         patch: operations["update_collection_v1_collections__collection_id__patch"];
         trace?: never;
@@ -3100,6 +3100,11 @@ export interface components {
          */
         ChangedCollection: {
             /**
+             * Local Models Only
+             * @description Whether operations on it ask local models only. Null means as it is.
+             */
+            local_models_only?: boolean | null;
+            /**
              * Memory
              * @description How what is remembered of a caller is used in chats over it, where neither the request nor the API key says: `auto`, `agentic`, `always` or `off`; `unset`: as the service is set. Null means as it is.
              */
@@ -3557,6 +3562,12 @@ export interface components {
              * @description Its id in paths.
              */
             id: string;
+            /**
+             * Local Models Only
+             * @description Whether operations on it ask local models only: no text of it, and no question to it, is sent to a model outside.
+             * @default false
+             */
+            local_models_only: boolean;
             /**
              * Memory
              * @description How what is remembered of a caller is used in chats over it, where neither the request nor the API key says; null means as the service is set.
@@ -6146,6 +6157,12 @@ export interface components {
              * @default
              */
             id: string;
+            /**
+             * Local Models Only
+             * @description Whether operations on it ask local models only, whatever other models are configured.
+             * @default false
+             */
+            local_models_only: boolean;
             /**
              * Name
              * @description For people; empty means the id.

@@ -9,7 +9,9 @@ from pathlib import Path
 import numpy as np
 from groundwork.reranker.v1 import reranker_pb2, reranker_pb2_grpc
 
-from services.ingest.errors import BadVectors
+from kit.errors import FailedPrecondition
+from kit.network.local_models import LocalModelsOnly
+from services.ingest.errors import BadVectors, DocumentRejected
 from services.ingest.ports import Vectors
 from services.ingest.reading.chunks.tokens import SENTENCEPIECE_SUFFIX
 from services.ingest.work.models import EmbeddingModel
@@ -57,7 +59,12 @@ class RerankerEmbedder:
 
     async def embed(self, texts: Sequence[str]) -> tuple[Vectors, str]:
         request = reranker_pb2.EmbedRequest(texts=texts, kind=reranker_pb2.EMBED_KIND_PASSAGE, keep_token_vectors=True)
-        answer = await self._stub.Embed(request, timeout=_EMBED_TIMEOUT_S)
+        try:
+            answer = await self._stub.Embed(request, timeout=_EMBED_TIMEOUT_S)
+        except FailedPrecondition as error:
+            if error.reason != LocalModelsOnly.reason:
+                raise
+            raise DocumentRejected(error.reason, error.message) from error
         if answer.model != (self._model[1].name if self._model else answer.model):
             self._model = None
         if len(answer.vectors) != 4 * answer.dimension * len(texts):

@@ -70,6 +70,7 @@ class CollectionMethods:
                 request.name,
                 visibility,
                 free_mark=attempt.item_id,
+                local_models_only=request.local_models_only,
                 again=not attempt.is_first,
             )
 
@@ -79,6 +80,7 @@ class CollectionMethods:
         if not request.idempotency_key:
             return await create(Attempt(_free_mark(), is_first=True))
         asked = [request.collection_id, request.name, *([request.visibility] if request.visibility else [])]
+        asked += ["local_models_only"] if request.local_models_only else []
         content = json.dumps(asked).encode()
         key = request.idempotency_key
         return await catalog.get(caller, await self._keys.once(caller, "collection", key, content, _free_mark, make))
@@ -105,7 +107,8 @@ class CollectionMethods:
         visibility = VISIBILITY_BY_NUMBER.get(request.visibility)
         caller = current_principal()
         memory = request.memory if request.HasField("memory") else None
-        changed = await self._catalog.update(caller, request.collection_id, request.name, visibility, memory)
+        local = request.local_models_only if request.HasField("local_models_only") else None
+        changed = await self._catalog.update(caller, request.collection_id, request.name, visibility, memory, local)
         return ingest_pb2.UpdateCollectionResponse(collection=collection_message(changed, caller))
 
     async def ListCollectionMembers(

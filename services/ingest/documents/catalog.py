@@ -61,6 +61,7 @@ class Catalog:
         *,
         free_mark: str = "",
         again: bool = False,
+        local_models_only: bool = False,
     ) -> Collection:
         """Makes a collection of the caller's; without an id one is made from the name. The id ends in "-" and `free_mark` where it
         is taken by a collection that the caller cannot see or that has another name, or where the name has nothing that an id may
@@ -72,7 +73,15 @@ class Catalog:
             wanted = naming.marked_id("collection", free_mark)
         if not wanted:
             raise BadName("a new collection needs a name or an id; give one of them")
-        made = Collection(caller.tenant_id, wanted, name or wanted, self._now(), caller.subject, visibility)
+        made = Collection(
+            caller.tenant_id,
+            wanted,
+            name or wanted,
+            self._now(),
+            caller.subject,
+            visibility,
+            local_models_only=local_models_only,
+        )
         try:
             return await self._make(caller, made, again)
         except CollectionExists:
@@ -182,6 +191,7 @@ class Catalog:
         name: str = "",
         visibility: Visibility | None = None,
         memory: str | None = None,
+        local_models_only: bool | None = None,
     ) -> Collection:
         """Changes what is given. Who says who may read a collection that has no owner becomes its owner. Raises CollectionNotFound,
         NotYours, CollectionProtected, BadName, BadMemoryMode."""
@@ -200,6 +210,7 @@ class Catalog:
                 visibility=visibility or stored.visibility,
                 owner=owner,
                 memory=stored.memory if memory is None else memory,
+                local_models_only=stored.local_models_only if local_models_only is None else local_models_only,
             )
 
         return await self._change(caller, collection_id, changed)

@@ -229,6 +229,8 @@ class Collection:
     """Who has a role on it besides its owner."""
     memory: str = ""
     """Mode of memory of chats over it that name none; empty: as the service is set."""
+    local_models_only: bool = False
+    """Whether operations on it ask local models only."""
     newer_fields: Mapping[str, Any] = field(default_factory=dict)
     """As a document's."""
 

@@ -8,6 +8,7 @@ from functools import partial
 
 import numpy as np
 
+from kit.network.local_models import is_bound_to_local_models
 from services.ingest.documents.models import Document
 from services.ingest.errors import BadVectors, ModelChanged
 from services.ingest.fairness import FairShares
@@ -59,7 +60,8 @@ class BatchEmbedder:
                 async with self._shares.hold(document.tenant_id, document.document_id, size, document.lane):
                     texts = [chunks[i].embedded_text for i in batch]
                     if len(batches) == 1 and size <= self._shared_calls.max_tokens:
-                        call = partial(self._shared_calls.embed, (document.tenant_id, document.lane), texts, size)
+                        key = (document.tenant_id, document.lane, is_bound_to_local_models())
+                        call = partial(self._shared_calls.embed, key, texts, size)
                     else:
                         call = partial(self._embedder.embed, texts)
                     vectors = await self._batch(call, len(texts), model)

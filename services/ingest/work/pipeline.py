@@ -16,6 +16,7 @@ from typing import TypeVar
 import structlog
 
 from kit.errors import DataLoss, FailedPrecondition, InvalidArgument
+from kit.network.local_models import use_local_models
 from kit.observability.telemetry import span
 from services.ingest.documents import life
 from services.ingest.documents.deletion import Deletion, document_lease, file_lease
@@ -27,6 +28,7 @@ from services.ingest.fairness import FairShares
 from services.ingest.metrics import Metrics
 from services.ingest.ports import (
     ChunkBatch,
+    CollectionStore,
     DocumentStore,
     Embedder,
     FileStore,
@@ -69,6 +71,7 @@ class Pipeline:
         self,
         *,
         documents: DocumentStore,
+        collections: CollectionStore,
         files: FileStore,
         leases: Leases,
         preparer: Preparer,
@@ -86,6 +89,7 @@ class Pipeline:
     ) -> None:
         self._ledger = ledger
         self._documents = documents
+        self._collections = collections
         self._files = files
         self._leases = leases
         self._preparer = preparer
@@ -173,10 +177,15 @@ class Pipeline:
             raise DocumentRejected("NO_TEXT", f"{tracker.document.name} holds no text; upload a version that does")
         made.stage_seconds.update(prepared.stage_seconds)
         tracker.at("embed")
-        with made.timed("embed"):
+        with made.timed("embed"), use_local_models(await self._is_bound(tracker.document)):
             made.embedding = await self._change_embedder.embed(
                 tracker.document, prepared, model.name, made.vectors, lambda share: tracker.at("embed", share)
             )
+
+    async def _is_bound(self, document: Document) -> bool:
+        """Whether the document's text may be sent to local models only."""
+        found = await self._collections.get(document.tenant_id, document.collection_id)
+        return found is not None and found.local_models_only
 
     async def _prepare(self, tracker: Tracker, model: EmbeddingModel, scratch: Scratch) -> PreparedFile:
         content, name = tracker.revision.content, tracker.document.name

@@ -11,7 +11,7 @@ import structlog
 
 from kit.errors import GroundworkError
 from services.ingest.documents.models import Document
-from services.ingest.errors import SpoolFull
+from services.ingest.errors import DocumentRejected, SpoolFull
 from services.ingest.fairness import FairShares
 from services.ingest.ports import Scratch, SearchIndex, Vector, Vectors
 from services.ingest.reading.models import Chunk, PreparedFile
@@ -78,9 +78,12 @@ class ChangeEmbedder:
                         await vectors.write(start, rows)
                     reports.append(report)
 
-            async with asyncio.TaskGroup() as group:
-                for _ in range(_WINDOWS_AT_ONCE):
-                    group.create_task(work())
+            try:
+                async with asyncio.TaskGroup() as group:
+                    for _ in range(_WINDOWS_AT_ONCE):
+                        group.create_task(work())
+            except ExceptionGroup as failures:
+                raise _rejection_in(failures) or failures from None
         return EmbeddingReport(
             sum(report.batch_count for report in reports), sum(report.reused_count for report in reports)
         )
@@ -126,3 +129,12 @@ class ChangeEmbedder:
 
 def _rows(chunks: Sequence[Chunk], vectors: Mapping[str, Vector]) -> Vectors:
     return np.stack([vectors[chunk.content_hash] for chunk in chunks]).astype(np.float32, copy=False)
+
+
+def _rejection_in(group: ExceptionGroup[Exception]) -> DocumentRejected | None:
+    """The answer to a document that is among the failures of its parts."""
+    for each in group.exceptions:
+        found = _rejection_in(each) if isinstance(each, ExceptionGroup) else each
+        if isinstance(found, DocumentRejected):
+            return found
+    return None

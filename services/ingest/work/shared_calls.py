@@ -25,8 +25,8 @@ meanwhile."""
 _PASSING = (Unavailable, ResourceExhausted, Cancelled, DeadlineExceeded)
 """Errors that say nothing about the texts."""
 
-_Key = tuple[str, Lane]
-"""Tenant and lane."""
+_Key = tuple[str, Lane, bool]
+"""Tenant, lane, and whether local models alone may be asked."""
 
 Embedded = tuple[Vectors, str]
 """Vectors in the order of the texts, and the model that made them."""

@@ -225,6 +225,10 @@ class Drafter:
         """Of who has said hello, in their language."""
         return (await asyncio.to_thread(wording, message, self._languages)).greeting
 
+    async def language_of(self, question: str) -> str:
+        """ISO 639-1 of the language in which Groundwork speaks of the question."""
+        return (await asyncio.to_thread(wording, question, self._languages)).code
+
     async def write(self, question: Question, journal: Journal) -> Draft:
         """Streams the answer to the journal and returns it; the shown text is the draft's text in the end."""
         screen = Screen(journal, before=question.before)

@@ -14,8 +14,7 @@ from services.orchestrator.log.events import Answer, Degradation, RunStatus, Thi
 from services.orchestrator.log.screen import Screen
 from services.orchestrator.log.state import DELIVERY, TIME_UP
 from services.orchestrator.models import RunRecord, Turn
-from services.orchestrator.modes.threads import Threads
-from services.orchestrator.ports import Tools
+from services.orchestrator.modes.mode import ModeServices
 from services.orchestrator.steps.approvals import ApprovalRequest
 from services.orchestrator.steps.run import Run, status_of
 
@@ -52,10 +51,13 @@ class Delivery:
 class Deliveries:
     """Mails the answers of runs that ask for it."""
 
-    def __init__(self, tools: Tools, threads: Threads, approval_life_s: float) -> None:
-        self._tools = tools
-        self._threads = threads
-        self._approval_life_s = approval_life_s
+    def __init__(self, services: ModeServices) -> None:
+        self._tools = services.tools
+        self._threads = services.threads
+        self._sources = services.sources
+        self._library = services.library
+        self._language_of = services.drafter.language_of
+        self._approval_life_s = services.approval_life_s
 
     async def read(self, run: Run, record: RunRecord) -> Delivery | None:
         """What the message asks for; None where it asks for no e-mail."""
@@ -111,7 +113,9 @@ class Deliveries:
             run.budgets.require_time()
         # What was asked about is what is sent, though a new version would word it in another way.
         asked = run.journal.progress.approvals.get(_APPROVAL)
-        arguments = (asked and asked.arguments) or mail_of(delivery.recipients, delivery.question, answer)
+        arguments = (asked and asked.arguments) or mail_of(
+            delivery.recipients, delivery.question, answer, await self._language_of(delivery.question)
+        )
         expires_at = run.journal.now() + timedelta(seconds=self._approval_life_s)
         # The text comes from documents, whoever wrote them; the recipients come from the user.
         request = ApprovalRequest(tool.name, arguments, expires_at, is_tainted=True, tainted_arguments=("text",))
@@ -120,8 +124,26 @@ class Deliveries:
             message = "Nobody allowed the e-mail in time." if decision.expired else "A person refused the e-mail."
             await run.say(Thinking(DELIVERY, f"{message} It was not sent."))
             return
+        if not run.is_recorded(_SENDING) and (withdrawn := await self._withdrawn(record)) is not None:
+            await run.say(withdrawn)
+            return
         call = self._tools.call(tool, arguments, record.request.collection_ids, run.tell_progress)
         await run.effect(_SENDING, call)
+
+    async def _withdrawn(self, record: RunRecord) -> Thinking | None:
+        """Why the answer must not be sent any more: while a person decided, the caller may have lost a document that it is made
+        from. What cannot be checked is not sent."""
+        try:
+            documents = await self._sources.documents_of(record.key)
+            unreadable = set(documents) - await self._library.readable(documents)
+        except GroundworkError as error:
+            return degraded(DELIVERY, "delivery", error, "No e-mail was sent. Ask again later.")
+        if not unreadable:
+            return None
+        return _told(
+            "ACCESS_WITHDRAWN",
+            "No e-mail was sent: a document that the answer is made from is not yours to read any more, or was deleted.",
+        )
 
 
 def _delivery(message: str, history: Sequence[Turn]) -> Delivery:

@@ -6,7 +6,9 @@ from types import ModuleType
 
 from kit.dropped_in import modules_in
 from kit.llm.sampling import use_sampling
+from kit.network.local_models import LocalModelsOnly
 from services.orchestrator import modes as folder
+from services.orchestrator.answering.drafting import degraded
 from services.orchestrator.delivering.delivery import Deliveries, Delivery
 from services.orchestrator.errors import ModeNotOffered
 from services.orchestrator.guard.policy import Guard, flag_question, strictest
@@ -26,7 +28,7 @@ class Modes:
     def __init__(self, modes: Iterable[Mode], services: ModeServices) -> None:
         self._modes = {mode.name: mode for mode in modes}
         self._services = services
-        self._deliveries = Deliveries(services.tools, services.threads, services.approval_life_s)
+        self._deliveries = Deliveries(services)
         self.agents = services.agents
         self.guard = services.guard
 
@@ -56,6 +58,7 @@ class Modes:
         with mode.admitted(journal.progress.mode) as served_as:
             run = await Run.begin(journal, self._started(mode, record.request, served_as))
             with report_safety_to(run.say), use_sampling(record.request.sampling):
+                await self._say_if_no_local_model(run, record)
                 if strictest(self.guard, record.request.guard) is not Guard.PASS:
                     await flag_question(record.request.question)
                 delivery = await self._deliveries.read(run, record) if mode.delivers else None
@@ -72,6 +75,12 @@ class Modes:
             if mode.remembers:
                 await self._services.remembering.queue(journal, record)
             return await run.end(status)
+
+    async def _say_if_no_local_model(self, run: Run, record: RunRecord) -> None:
+        is_new = run.journal.progress.answer is None
+        if is_new and record.local_models_only and not self._services.drafter.model_name:
+            error = LocalModelsOnly("a collection that this may search allows local models only, and there is none")
+            await run.say(degraded("answer", "language_model", error, "Answering without a model."))
 
     async def _answered(self, mode: Mode, run: Run, record: RunRecord, delivery: Delivery | None) -> Answer:
         if delivery is None:

@@ -59,6 +59,8 @@ class LearntTurn:
     at: datetime
     by_model: bool = True
     """Whether the installation's model may read it."""
+    local_models_only: bool = False
+    """Whether that must be a local model."""
 
 
 @dataclass(frozen=True)

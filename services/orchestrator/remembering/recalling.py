@@ -69,7 +69,14 @@ class RememberedFacts:
         if self._mode(record) == OFF or not journal.durable:
             return
         by_model = request.model_credentials is None  # who brings a model wants no other to read along
-        turn = LearntTurn(record.key.run_id, request.thread_id, request.question, record.created_at, by_model)
+        turn = LearntTurn(
+            record.key.run_id,
+            request.thread_id,
+            request.question,
+            record.created_at,
+            by_model,
+            record.local_models_only,
+        )
         try:
             await self._queue.add(turn)
         except GroundworkError as error:

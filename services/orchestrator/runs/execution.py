@@ -20,7 +20,7 @@ from services.orchestrator.log.state import DELIVERY
 from services.orchestrator.metrics import CITATIONS, DEGRADED_RUNS, LOST_RUNS, RUN_SECONDS, RUNS, part_label
 from services.orchestrator.models import RunLimits, RunRecord
 from services.orchestrator.modes.serving import Modes
-from services.orchestrator.ports import EventLog, Markers, RunSources, RunStore
+from services.orchestrator.ports import CollectionRules, EventLog, Markers, RunSources, RunStore
 from services.orchestrator.runs.brought_models import BroughtModels
 from services.orchestrator.runs.tally import Tally, cost_of
 from services.orchestrator.steps.run import end, end_lost, status_of, tell_time_is_up
@@ -60,6 +60,7 @@ class RunServices:
     brought: BroughtModels
     tally: Tally
     reservations: Reservations
+    collections: CollectionRules
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
 
 

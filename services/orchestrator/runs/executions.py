@@ -6,6 +6,7 @@ import contextvars
 import structlog
 
 from kit.access.principal import use_principal
+from kit.network.local_models import use_local_models
 from kit.observability.telemetry import continued_span
 from services.orchestrator.log.journal import Journal
 from services.orchestrator.metrics import RUNS_IN_HAND
@@ -98,6 +99,7 @@ class Executions:
         }
         with (
             use_principal(record.principal),
+            use_local_models(record.local_models_only),
             continued_span("run", record.traceparent, attributes) as span,
         ):
             async with self._brought.in_use(record):

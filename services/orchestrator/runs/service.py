@@ -12,6 +12,7 @@ import structlog
 from kit.access.principal import Principal
 from kit.errors import AlreadyExists, GroundworkError, Unavailable
 from kit.llm.brought import BroughtModel
+from kit.network.local_models import LocalModelsOnly
 from kit.observability.telemetry import current_traceparent
 from kit.stores.forgetting import Source
 from services.orchestrator.errors import (
@@ -58,6 +59,7 @@ class Runs:
         self._sources = services.sources
         self._limits = limits
         self._brought = services.brought
+        self._collections = services.collections
         self._reservations = services.reservations
         self._now = now
         self._parking = Parking(store, log, self.ownership)
@@ -91,6 +93,12 @@ class Runs:
             await asyncio.to_thread(check, request, self.modes)
         else:
             check(request, self.modes)
+        is_bound = await self._collections.bind_to_local_models(principal, request)
+        if is_bound and model is not None:
+            raise LocalModelsOnly(
+                "a collection that this may search allows local models only, and the model that you bring is not one; ask "
+                "without it, or name other collections"
+            )
         now = self._now()
         key = RunKey(principal.tenant_id, new_run_id(now))
         if idempotency_key:
@@ -109,6 +117,7 @@ class Runs:
             traceparent=current_traceparent(),
             scopes=principal.scopes,
             groups=principal.groups,
+            local_models_only=is_bound,
         )
         try:
             return await self._started(record, model, previous_run_id, principal.key_id)

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 import httpx
 from opentelemetry.trace import SpanKind
 
+from kit.network.local_models import LocalModelsOnly, is_bound_to_local_models, is_local_url
 from kit.observability.telemetry import Attributes, span
 from services.reranker import metrics
 from services.reranker.errors import ProviderAnswerWrong, ProviderBusy, ProviderRejected, ProviderUnavailable
@@ -53,6 +54,13 @@ class Endpoint:
     concurrency: int
     """Requests in flight at a time."""
 
+    local: bool | None = None
+    """Whether it is local; None: its address decides."""
+
+    @property
+    def is_local(self) -> bool:
+        return is_local_url(self.base_url) if self.local is None else self.local
+
 
 class RemoteApi:
     """Posts JSON. Open it with `open_remote_api`."""
@@ -84,8 +92,13 @@ class RemoteApi:
     async def post(self, path: str, body: dict[str, Any], timeout_s: float | None) -> Any:
         """The decoded answer. Retries what may pass, as long as `timeout_s` allows.
 
-        Raises ProviderUnavailable, ProviderBusy, ProviderRejected or ProviderAnswerWrong.
+        Raises ProviderUnavailable, ProviderBusy, ProviderRejected, ProviderAnswerWrong or LocalModelsOnly.
         """
+        if is_bound_to_local_models() and not self._endpoint.is_local:
+            raise LocalModelsOnly(
+                f"the collection allows local models only, and {self._endpoint.base_url} is not local; if it is, set "
+                f"{self._endpoint.setting}_LOCAL, or let this machine compute"
+            )
         deadline = self._clock() + (timeout_s or _DEFAULT_TIMEOUT_S)
         try:
             async with asyncio.timeout(timeout_s or _DEFAULT_TIMEOUT_S), self._in_flight:

@@ -48,6 +48,9 @@ class NatsCollections:
         ]
         return closed[0] if len(closed) == 1 else frozenset().union(*closed)
 
+    def allow_local_models_only(self, tenant_id: str, collection_ids: Iterable[str]) -> bool:
+        return any(self._known.allows_local_models_only(tenant_id, each) for each in collection_ids)
+
     async def require_changeable(self, collection_id: str) -> None:
         caller = current_principal()
         record = self._known.known(caller.tenant_id, collection_id)

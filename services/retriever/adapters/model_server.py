@@ -10,6 +10,7 @@ from groundwork.reranker.v1 import reranker_pb2, reranker_pb2_grpc
 from kit.access.principal import Principal, use_principal
 from kit.access.tokens import TokenSigner
 from kit.errors import DeadlineExceeded, FailedPrecondition, GroundworkError, Internal, Unavailable
+from kit.network.local_models import LocalModelsOnly
 from kit.network.tls import CertificateSource
 from kit.rpc.addresses import host, resolved
 from kit.rpc.channel import open_channel
@@ -58,6 +59,8 @@ class ModelServer:
         except (Unavailable, DeadlineExceeded) as error:
             raise EmbedderUnavailable("the model server does not embed now") from error
         except FailedPrecondition as error:
+            if error.reason == LocalModelsOnly.reason:
+                raise EmbedderUnavailable(error.message, reason=error.reason, retryable=False) from error
             if error.reason != _MODEL_UNKNOWN:
                 raise
             raise EmbeddingSpaceMismatch(error.message) from error
@@ -84,6 +87,10 @@ class ModelServer:
             response = await self._stub.Rerank(request, timeout=timeout_s)
         except (Unavailable, DeadlineExceeded) as error:
             raise RerankerUnavailable("the model server does not rerank now") from error
+        except FailedPrecondition as error:
+            if error.reason != LocalModelsOnly.reason:
+                raise
+            raise RerankerUnavailable(error.message, reason=error.reason, retryable=False) from error
         if len(response.scores) != len(passages):
             raise Internal(f"the model server answered {len(response.scores)} scores for {len(passages)} passages")
         return list(response.scores)

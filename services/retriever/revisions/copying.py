@@ -4,13 +4,14 @@ index is filled again, and how a shadow index is built."""
 from collections.abc import AsyncIterator
 
 from kit.access.principal import Principal, use_principal
+from kit.network.local_models import use_local_models
 from services.retriever.concurrency import engine_deadline
 from services.retriever.errors import IndexUnavailable
 from services.retriever.indexes.chunk_encoding import readable
 from services.retriever.indexes.spaces import DenseSpaces
 from services.retriever.models import Chunk, EmbeddingSpace, IndexBatch, IndexedChunk, RevisionKey, WriteKey
 from services.retriever.options import READ_TIMEOUT_S, REMOVAL_TIMEOUT_S
-from services.retriever.ports import ChunkIndex, LexicalIndex, PassageEmbedder
+from services.retriever.ports import ChunkIndex, CollectionRights, LexicalIndex, PassageEmbedder
 
 _SUBJECT = "retriever-refill"
 _CHUNKS_PER_BATCH = 32
@@ -23,10 +24,13 @@ class NotRefillable(Exception):
 class DenseCopier:
     """Writes revisions into a space, and leaves the other spaces alone."""
 
-    def __init__(self, dense: DenseSpaces, lexical: LexicalIndex, embedder: PassageEmbedder) -> None:
+    def __init__(
+        self, dense: DenseSpaces, lexical: LexicalIndex, embedder: PassageEmbedder, rights: CollectionRights
+    ) -> None:
         self._dense = dense
         self._lexical = lexical
         self._embedder = embedder
+        self._rights = rights
 
     async def copy(self, write_key: WriteKey, chunk_count: int, model: str) -> None:
         """Embeds the revision's chunks with `model` (empty: that for new texts) and has them on disk in its space, in place of
@@ -35,7 +39,8 @@ class DenseCopier:
         space: EmbeddingSpace | None = None
         async for chunks in batches(self._lexical, key, chunk_count):
             items = [IndexedChunk(chunk, _embedded_text(chunk)) for chunk in chunks]
-            with use_principal(Principal(key.tenant_id, _SUBJECT)):
+            is_bound = self._rights.allow_local_models_only(key.tenant_id, {chunk.collection_id for chunk in chunks})
+            with use_principal(Principal(key.tenant_id, _SUBJECT)), use_local_models(is_bound):
                 space, vectors = await self._embedder.embed_passages([item.embedded_text for item in items], model)
             async with engine_deadline(REMOVAL_TIMEOUT_S):
                 await self._dense.prepare(space)

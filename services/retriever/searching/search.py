@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
+from kit.network.local_models import use_local_models
 from kit.ranking.diversity import most_diverse
 from services.retriever.errors import SearchUnavailable
 from services.retriever.indexes.chunk_encoding import note_unreadable
@@ -117,6 +118,11 @@ class Searcher:
 
     async def _answer(self, request: SearchRequest, chosen: Mapping[str, str], total: Stopwatch) -> SearchResult:
         """Of collections that may be read. `chosen`: the model of each that has one."""
+        scope = request.scope
+        with use_local_models(self._rights.allow_local_models_only(scope.tenant_id, scope.collection_ids)):
+            return await self._answer_bound(request, chosen, total)
+
+    async def _answer_bound(self, request: SearchRequest, chosen: Mapping[str, str], total: Stopwatch) -> SearchResult:
         scope = request.scope
         # Read before the engines are asked: what changes meanwhile makes the answer one of yesterday.
         versions = self._versions(scope)

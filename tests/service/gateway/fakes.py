@@ -210,6 +210,7 @@ class FakeIngest(ingest_pb2_grpc.IngestServiceServicer):
         changed = self._collection(request.collection_id, request.name)
         changed.visibility = request.visibility or changed.visibility
         changed.memory = request.memory if request.HasField("memory") else changed.memory
+        changed.local_models_only = request.local_models_only
         return ingest_pb2.UpdateCollectionResponse(collection=changed)
 
     async def GetDocumentAccess(self, request: Any, context: Any) -> ingest_pb2.GetDocumentAccessResponse:

@@ -132,6 +132,14 @@ async def test_collection_is_renamed_and_shared_by_its_owner(client: httpx.Async
     assert (await client.patch("/v1/collections/contracts", json={"visibility": "friends"})).status_code == 400
 
 
+async def test_collection_that_allows_local_models_only_says_so(client: httpx.AsyncClient, world: World) -> None:
+    for said in (True, False):
+        changed = await client.patch("/v1/collections/contracts", json={"local_models_only": said})
+        assert (changed.status_code, changed.json()["local_models_only"]) == (200, said)
+    await client.patch("/v1/collections/contracts", json={"name": "Contracts"})
+    assert [each.HasField("local_models_only") for each in world.ingest.updates] == [True, True, False]
+
+
 async def test_mode_of_memory_is_the_requests_else_that_of_the_collection_that_shows_least(
     client: httpx.AsyncClient, world: World
 ) -> None:

@@ -35,7 +35,7 @@ from services.orchestrator.answering.generation import Generator
 from services.orchestrator.handlers import ForgetHandler, OrchestratorServicer
 from services.orchestrator.limits.reservations import Reservations
 from services.orchestrator.log.events import Done, RunEvent, RunMode
-from services.orchestrator.models import RunKey, RunLimits, RunRequest
+from services.orchestrator.models import RunKey, RunLimits, RunRecord, RunRequest
 from services.orchestrator.modes.serving import Modes, discover_modes
 from services.orchestrator.ports import Memory
 from services.orchestrator.quizzes.answers import QuizAnswers
@@ -46,12 +46,17 @@ from services.orchestrator.runs.service import Runs
 from services.orchestrator.settings import OrchestratorSettings
 from services.orchestrator.steps.budgets import most_budgets
 from services.orchestrator.steps.usage import Metered, Price, free
-from tests.unit.orchestrator.fakes import FakeMemory, FakeScorer, FakeSearcher, FakeTools
+from tests.unit.orchestrator.fakes import FakeMemory, FakeRules, FakeScorer, FakeSearcher, FakeTools
 from tests.unit.orchestrator.serving import NoModel, WorkedBy, Worker, mode_services
 
 ANN = Principal("acme", "ann")
 QUESTION = RunRequest(RunMode.QA, "When was the tower built?", ("default",))
 LEASE_S = 1.0
+
+
+async def no_run(_: RunKey) -> RunRecord | None:
+    """For what reads no run."""
+    return None
 
 
 class Orchestrator:
@@ -148,7 +153,9 @@ async def start_orchestrator(jetstream: Nats) -> AsyncIterator[Callable[..., obj
             rules = await LimitRules.open(nats)
             counters = await JetStreamCounters.open(nats)
             reservations = Reservations(rules.rules, counters, most_budgets(OrchestratorSettings()), now)
-            runs = Runs(RunServices(store, markers, log, sources, modes, run_limits, brought, tally, reservations))
+            runs = Runs(
+                RunServices(store, markers, log, sources, modes, run_limits, brought, tally, reservations, FakeRules())
+            )
             orchestrator = Orchestrator(runs, forgetting, queue, memory, tally, tools, rules, reservations)
             stack.push_async_callback(orchestrator.stop)
             return orchestrator
@@ -184,7 +191,7 @@ def servicer(
         orchestrator.tally,
         tools or unreachable_tools(),
         switches or NoSwitches(),
-        QuizAnswers(memory or FakeMemory(), NoModel()),
+        QuizAnswers(memory or FakeMemory(), NoModel(), no_run),
         orchestrator.rules,
         orchestrator.reservations,
     )

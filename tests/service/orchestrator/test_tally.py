@@ -22,7 +22,15 @@ from services.orchestrator.log.events import RunStatus, Usage
 from services.orchestrator.models import RunKey
 from services.orchestrator.quizzes.answers import QuizAnswers
 from services.orchestrator.runs.tally import GroupBy, Period, RunCost, account
-from tests.service.orchestrator.conftest import ANN, QUESTION, NoSwitches, Orchestrator, collect, unreachable_tools
+from tests.service.orchestrator.conftest import (
+    ANN,
+    QUESTION,
+    NoSwitches,
+    Orchestrator,
+    collect,
+    no_run,
+    unreachable_tools,
+)
 from tests.service.orchestrator.test_handlers import serving
 from tests.service.orchestrator.test_runs import GatedModel, _has_status, status_of, until
 from tests.unit.kit.llm_fakes import Script, following_switch
@@ -168,7 +176,7 @@ async def stub(
                 tally,
                 unreachable_tools(),
                 NoSwitches(),
-                QuizAnswers(FakeMemory(), NoModel()),
+                QuizAnswers(FakeMemory(), NoModel(), no_run),
                 orchestrator.rules,
                 orchestrator.reservations,
             )

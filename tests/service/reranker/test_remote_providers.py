@@ -15,6 +15,7 @@ from groundwork.reranker.v1 import reranker_pb2_grpc
 from starlette.responses import JSONResponse, PlainTextResponse
 
 from kit.errors import GroundworkError
+from kit.network.local_models import use_local_models
 from kit.testing.harness import open_test_channel, running_servicer
 from services.reranker.adapters.remote_api import Endpoint, RemoteApi, open_remote_api
 from services.reranker.adapters.remote_embeddings import RemoteEmbedder, RemoteEmbeddingModel
@@ -235,6 +236,35 @@ def settings(models_dir: Path, base_url: str, **changes: Any) -> RerankerSetting
         "reranker_remote_rerank_model": "rerank-v3.5",
     }
     return RerankerSettings(models_dir=models_dir, **(remote | changes))
+
+
+@pytest.mark.parametrize(("is_local", "asked"), [(False, 0), (None, 2)])
+async def test_call_bound_to_local_models_reaches_a_remote_api_only_if_it_is_local(
+    api: ModelApi, tmp_path: Path, is_local: bool | None, asked: int
+) -> None:
+    said = {"reranker_remote_embedding_local": is_local, "reranker_remote_rerank_local": is_local}
+    configured = settings(tmp_path, api.base_url, **said)
+    async with AsyncExitStack() as stack:
+        executor = stack.enter_context(ThreadPoolExecutor(1))
+        servicer, _ = await compose(load_models(configured), configured, executor, stack)
+        api.requests.clear()
+        add: Callable[..., None] = reranker_pb2_grpc.add_RerankerServiceServicer_to_server
+        address = await stack.enter_async_context(running_servicer(add, servicer))
+        channel = await stack.enter_async_context(open_test_channel(address))
+        stub = reranker_pb2_grpc.RerankerServiceStub(channel)
+        calls = [
+            lambda: stub.Embed(pb.EmbedRequest(texts=["hello"], kind=pb.EMBED_KIND_QUERY), timeout=60),
+            lambda: stub.Rerank(pb.RerankRequest(query_text="q", passages=["aa", "b"]), timeout=60),
+        ]
+        for call in calls:
+            with use_local_models(only=True):
+                if is_local is None:
+                    await call()
+                    continue
+                with pytest.raises(GroundworkError, match="_LOCAL") as refused:
+                    await call()
+            assert refused.value.reason == "LOCAL_MODELS_ONLY"
+    assert len(api.requests) == asked
 
 
 async def test_service_over_remote_models_needs_no_model_file(api: ModelApi, tmp_path: Path) -> None:

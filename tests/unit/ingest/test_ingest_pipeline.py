@@ -2,19 +2,22 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from kit.errors import ResourceExhausted, Unavailable
+from kit.network.local_models import LocalModelsOnly, is_bound_to_local_models
 from services.ingest.documents.deletion import document_lease
 from services.ingest.documents.models import Document, Status
+from services.ingest.errors import DocumentRejected
 from services.ingest.fairness import FairShares
+from services.ingest.ports import Vectors
 from services.ingest.work import pipeline
 from services.ingest.work.ledger import FailedTry
-from tests.unit.ingest.world import TENANT, Crash, World
+from tests.unit.ingest.world import ANN, TENANT, Crash, World
 
 TEXT = "\n\n".join(
     f"Paragraph {n} says that item {n} costs {n * 7} euros. It was bought in {1990 + n}." for n in range(40)
@@ -269,3 +272,22 @@ async def test_job_that_comes_again_when_the_record_was_lost_leaves_the_document
     await world.store.purge(TENANT, document.document_id)
     await world.pipeline.handle(job, 2)
     assert world.index.searchable(document.document_id) == ["Some text."]
+
+
+async def test_document_of_a_collection_with_local_models_only_fails_where_no_local_model_embeds(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    embed = world.embedder.embed
+
+    async def embed_outside(texts: Sequence[str]) -> tuple[Vectors, str]:
+        if is_bound_to_local_models():
+            raise DocumentRejected(LocalModelsOnly.reason, "the collection allows local models only")
+        return await embed(texts)
+
+    monkeypatch.setattr(world.embedder, "embed", embed_outside)
+    collection = await world.catalog.create(ANN, "secret", "", local_models_only=True)
+    failed = await world.ingest(await world.upload(TEXT, collection_id=collection.collection_id))
+    assert failed.error is not None
+    assert (failed.status, failed.error.reason) == (Status.FAILED, "LOCAL_MODELS_ONLY")
+    assert world.embedder.calls == []
+    assert (await world.ingest(await world.upload(TEXT))).status is Status.READY

@@ -167,6 +167,7 @@ class World:
         patience = Patience(sleep=_no_sleep, jitter=lambda: 0.5)
         self.pipeline = Pipeline(
             documents=self.store,
+            collections=self.collections,
             files=self.files,
             leases=self.leases,
             preparer=self.preparer,

@@ -1,11 +1,11 @@
 """Fakes of the orchestrator's ports, all in memory."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence, Set
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Any
 
-from kit.access.principal import current_principal
+from kit.access.principal import Principal, current_principal
 from kit.errors import GroundworkError, NotFound, Unavailable
 from kit.llm import (
     ChatMessage,
@@ -29,6 +29,7 @@ from services.orchestrator.models import (
     ReadableDocument,
     RunKey,
     RunRecord,
+    RunRequest,
     SearchQuery,
     StoredQuiz,
     Tool,
@@ -253,6 +254,16 @@ class FakeModel:
         finally:
             if request.meter is not None:
                 request.meter.add(Spent("fake", "fake", usage))
+
+
+class FakeRules:
+    """CollectionRules: the collections in `bound` allow local models only."""
+
+    def __init__(self, bound: Iterable[str] = ()) -> None:
+        self.bound = set(bound)
+
+    async def bind_to_local_models(self, caller: Principal, request: RunRequest) -> bool:
+        return not self.bound.isdisjoint(request.collection_ids)
 
 
 class FakeTools:

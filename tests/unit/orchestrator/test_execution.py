@@ -84,7 +84,7 @@ def run_services(
 ) -> RunServices:
     """The part that an execution needs."""
     none: Any = None
-    return RunServices(store, none, none, none, modes, limits, none, tally, unlimited(), now)  # type: ignore[arg-type]
+    return RunServices(store, none, none, none, modes, limits, none, tally, unlimited(), none, now)  # type: ignore[arg-type]
 
 
 class Desk:

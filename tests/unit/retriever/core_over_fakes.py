@@ -77,7 +77,7 @@ class Core:
         self.gaps = IndexGaps(self.revisions)
         self.writing = writing
         self.spaces = DenseSpaces(FakeSpaces([self.dense]))
-        self.copier = DenseCopier(self.spaces, self.lexical, self.models)
+        self.copier = DenseCopier(self.spaces, self.lexical, self.models, self.rights)
         self.refiller = Refiller(
             self.spaces, self.lexical, self.copier, self.revisions, self.gaps, writing, (DENSE, LEXICAL), clock=clock
         )

@@ -262,6 +262,11 @@ class FakeRights:
         self.closed = set(closed)
         self.gone: set[tuple[str, str]] = set()
         self.hidden_documents: frozenset[str] = frozenset()
+        self.bound: set[str] = set()
+        """Collections that allow local models only."""
+
+    def allow_local_models_only(self, tenant_id: str, collection_ids: Iterable[str]) -> bool:
+        return not self.bound.isdisjoint(collection_ids)
 
     def hidden(self, collection_ids: Iterable[str]) -> frozenset[str]:
         return self.hidden_documents

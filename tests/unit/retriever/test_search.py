@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from kit.errors import Unavailable
+from kit.network.local_models import is_bound_to_local_models
 from services.retriever.errors import InvalidRequest, SearchUnavailable
 from services.retriever.models import (
     EmbeddingSpace,
@@ -19,6 +21,7 @@ from services.retriever.models import (
     Strategy,
 )
 from tests.unit.retriever.core_over_fakes import Core, texts
+from tests.unit.retriever.fakes import FakeModels
 
 OLD, NEW = RevisionKey("local", "d1", "r1"), RevisionKey("local", "d1", "r2")
 DOWN = Unavailable("it is down", reason="TEST_DOWN")
@@ -205,3 +208,21 @@ async def test_a_request_against_the_contract_is_refused_before_anything_is_aske
     with pytest.raises(InvalidRequest):
         await core.search("solar", **fields)
     assert core.models.calls == 0
+
+
+async def test_search_of_a_collection_with_local_models_only_is_bound_to_them(
+    core: Core, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await core.publish(OLD, ["solar panel roof"])
+    bound: list[bool] = []
+    embed = FakeModels.embed_queries
+
+    async def noting(self: FakeModels, *arguments: Any) -> Any:
+        bound.append(is_bound_to_local_models())
+        return await embed(self, *arguments)
+
+    monkeypatch.setattr(FakeModels, "embed_queries", noting)
+    await core.search("solar")
+    core.rights.bound = {"default"}
+    await core.search("panel")
+    assert bound == [False, True]

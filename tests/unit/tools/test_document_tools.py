@@ -14,6 +14,7 @@ from services.tools.toolbox.documents import document_compare as compare_module
 from services.tools.toolbox.documents import run_summary as summary_module
 from services.tools.toolbox.documents import structured_extraction as extraction_module
 from services.tools.toolbox.documents.document_compare import document_compare
+from services.tools.toolbox.documents.document_search import document_search
 from services.tools.toolbox.documents.run_summary import run_summary
 from services.tools.toolbox.documents.structured_extraction import structured_extraction
 from services.tools.toolbox.evidence import quote_finder as quote_module
@@ -138,3 +139,23 @@ async def test_summary_has_sentences_of_all_parts_of_a_long_document_within_its_
 @pytest.mark.parametrize("module", [compare_module, quote_module, summary_module, extraction_module])
 def test_schemas_are_valid(module: Any) -> None:
     Draft202012Validator.check_schema(module.SCHEMA["function"]["parameters"])
+
+
+async def test_documents_are_found_by_name_fields_and_content(retriever: FakeRetriever) -> None:
+    documents = FakeDocuments()
+    lease = documents.add("Lease 2024.pdf", "hall", metadata={"kind": "contract"})
+    other = documents.add("Lease 2025.pdf", "hall", metadata={"kind": "draft"})
+    letter = documents.add("letter.txt", "hall")
+    retriever.add(letter.document_id, "The lease ends in June.", collection_id="hall")
+    context = tool_context(retriever=retriever, documents=documents, collection_ids=("hall",))
+
+    found = (await document_search(context, "lease")).content["documents"]
+    assert [each["document_id"] for each in found] == [lease.document_id, other.document_id, letter.document_id]
+    assert [each["found_by"] for each in found] == ["name or fields", "name or fields", "content"]
+    assert found[2]["passage"] == "The lease ends in June."
+
+    contracts = await document_search(context, metadata={"kind": ["contract"]})
+    assert [each["name"] for each in contracts.content["documents"]] == ["Lease 2024.pdf"]
+    assert (await document_search(context, "lease", k=1)).content["documents"][0]["name"] == "Lease 2024.pdf"
+    with pytest.raises(InvalidArguments, match="rag_list"):
+        await document_search(context)

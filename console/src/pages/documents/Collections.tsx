@@ -10,6 +10,7 @@ import { ActionMenu, Button, Confirm, Dialog, Failure, Field, Icon, IconButton, 
 import { useMay } from "../../shell/caller";
 import { useCollections } from "./collections";
 import { EmbeddingDialog } from "./EmbeddingDialog";
+import { LocalModelsDialog } from "./LocalModelsDialog";
 import { MemoryDialog } from "./MemoryDialog";
 import { MembersDialog } from "./MembersDialog";
 
@@ -47,7 +48,7 @@ export function Collections({ chosen, documents, onChoose }: { chosen: string; d
   );
 }
 
-type Open = "rename" | "share" | "members" | "delete" | "embedding" | "memory" | null;
+type Open = "rename" | "share" | "members" | "delete" | "embedding" | "memory" | "localModels" | null;
 
 function Item({
   collection,
@@ -95,6 +96,7 @@ function Item({
         ]),
     { id: "embedding", label: t("documents.model"), icon: "settings", act: () => open("embedding") },
     { id: "memory", label: t("memoryMode.title"), icon: "memory", act: () => open("memory") },
+    { id: "localModels", label: t("localModels.title"), icon: "settings", act: () => open("localModels") },
     { id: "delete", label: t("common.delete"), icon: "trash", isDanger: true, act: () => open("delete") },
   ];
   return (
@@ -136,6 +138,7 @@ function Item({
       </Confirm>
       {dialog === "members" && <MembersDialog collectionId={id} name={name} onClose={close} />}
       {dialog === "memory" && <MemoryDialog collectionId={id} now={collection.memory ?? ""} onClose={close} />}
+      {dialog === "localModels" && <LocalModelsDialog collectionId={id} now={collection.local_models_only ?? false} onClose={close} />}
       {dialog === "embedding" && <EmbeddingDialog collectionId={id} name={name} onClose={close} />}
     </li>
   );

@@ -1505,6 +1505,7 @@ class Collection(_message.Message):
     ROLE_FIELD_NUMBER: _builtins.int
     COUNTS_FIELD_NUMBER: _builtins.int
     MEMORY_FIELD_NUMBER: _builtins.int
+    LOCAL_MODELS_ONLY_FIELD_NUMBER: _builtins.int
     collection_id: _builtins.str
     """1 to 64 of a-z, 0-9, "-", "_"."""
     name: _builtins.str
@@ -1517,6 +1518,8 @@ class Collection(_message.Message):
     """What the caller may do with it."""
     memory: _builtins.str
     """Mode of memory of chats over it that name none: "auto", "agentic", "always" or "off"; empty: as the service is set."""
+    local_models_only: _builtins.bool
+    """Whether operations on it ask local models only: no text of it, and no question to it, is sent to a model outside."""
     @_builtins.property
     def created_at(self) -> _timestamp_pb2.Timestamp:
         """When it was made."""
@@ -1536,10 +1539,11 @@ class Collection(_message.Message):
         role: Global___CollectionRole.ValueType = ...,
         counts: Global___DocumentCounts | None = ...,
         memory: _builtins.str = ...,
+        local_models_only: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["counts", b"counts", "created_at", b"created_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["collection_id", b"collection_id", "counts", b"counts", "created_at", b"created_at", "memory", b"memory", "name", b"name", "owner", b"owner", "role", b"role", "visibility", b"visibility"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["collection_id", b"collection_id", "counts", b"counts", "created_at", b"created_at", "local_models_only", b"local_models_only", "memory", b"memory", "name", b"name", "owner", b"owner", "role", b"role", "visibility", b"visibility"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1737,6 +1741,7 @@ class CreateCollectionRequest(_message.Message):
     NAME_FIELD_NUMBER: _builtins.int
     IDEMPOTENCY_KEY_FIELD_NUMBER: _builtins.int
     VISIBILITY_FIELD_NUMBER: _builtins.int
+    LOCAL_MODELS_ONLY_FIELD_NUMBER: _builtins.int
     collection_id: _builtins.str
     """Id; empty means one is made from the name."""
     name: _builtins.str
@@ -1747,6 +1752,8 @@ class CreateCollectionRequest(_message.Message):
     """
     visibility: Global___CollectionVisibility.ValueType
     """Who may read it; unspecified means private."""
+    local_models_only: _builtins.bool
+    """Whether operations on it ask local models only."""
     def __init__(
         self,
         *,
@@ -1754,10 +1761,11 @@ class CreateCollectionRequest(_message.Message):
         name: _builtins.str = ...,
         idempotency_key: _builtins.str = ...,
         visibility: Global___CollectionVisibility.ValueType = ...,
+        local_models_only: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["collection_id", b"collection_id", "idempotency_key", b"idempotency_key", "name", b"name", "visibility", b"visibility"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["collection_id", b"collection_id", "idempotency_key", b"idempotency_key", "local_models_only", b"local_models_only", "name", b"name", "visibility", b"visibility"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1773,6 +1781,7 @@ class UpdateCollectionRequest(_message.Message):
     NAME_FIELD_NUMBER: _builtins.int
     VISIBILITY_FIELD_NUMBER: _builtins.int
     MEMORY_FIELD_NUMBER: _builtins.int
+    LOCAL_MODELS_ONLY_FIELD_NUMBER: _builtins.int
     collection_id: _builtins.str
     """Collection."""
     name: _builtins.str
@@ -1781,6 +1790,8 @@ class UpdateCollectionRequest(_message.Message):
     """Unspecified means as it is."""
     memory: _builtins.str
     """Mode of memory; empty takes it away. Unset means as it is."""
+    local_models_only: _builtins.bool
+    """Whether operations on it ask local models only. Unset means as it is."""
     def __init__(
         self,
         *,
@@ -1788,13 +1799,19 @@ class UpdateCollectionRequest(_message.Message):
         name: _builtins.str = ...,
         visibility: Global___CollectionVisibility.ValueType = ...,
         memory: _builtins.str | None = ...,
+        local_models_only: _builtins.bool | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_memory", b"_memory", "memory", b"memory"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_local_models_only", b"_local_models_only", "_memory", b"_memory", "local_models_only", b"local_models_only", "memory", b"memory"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_memory", b"_memory", "collection_id", b"collection_id", "memory", b"memory", "name", b"name", "visibility", b"visibility"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_local_models_only", b"_local_models_only", "_memory", b"_memory", "collection_id", b"collection_id", "local_models_only", b"local_models_only", "memory", b"memory", "name", b"name", "visibility", b"visibility"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__local_models_only: _TypeAlias = _typing.Literal["local_models_only"]  # noqa: Y015
+    _WhichOneofArgType__local_models_only: _TypeAlias = _typing.Literal["_local_models_only", b"_local_models_only"]  # noqa: Y015
     _WhichOneofReturnType__memory: _TypeAlias = _typing.Literal["memory"]  # noqa: Y015
     _WhichOneofArgType__memory: _TypeAlias = _typing.Literal["_memory", b"_memory"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__local_models_only) -> _WhichOneofReturnType__local_models_only | None: ...
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__memory) -> _WhichOneofReturnType__memory | None: ...
 
 Global___UpdateCollectionRequest: _TypeAlias = UpdateCollectionRequest  # noqa: Y015

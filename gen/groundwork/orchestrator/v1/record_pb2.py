@@ -26,7 +26,7 @@ from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__
 from groundwork.orchestrator.v1 import orchestrator_pb2 as groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\'groundwork/orchestrator/v1/record.proto\x12\x1agroundwork.orchestrator.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a-groundwork/orchestrator/v1/orchestrator.proto\"\xe6\x04\n\tRunRecord\x12<\n\x07request\x18\x01 \x01(\x0b\x32+.groundwork.orchestrator.v1.StartRunRequest\x12\x0f\n\x07subject\x18\x02 \x01(\t\x12\x0e\n\x06scopes\x18\x03 \x03(\t\x12\x35\n\x06status\x18\x04 \x01(\x0e\x32%.groundwork.orchestrator.v1.RunStatus\x12.\n\ncreated_at\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12/\n\x0b\x66inished_at\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x30\n\x0c\x66orgotten_at\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x13\n\x0btraceparent\x18\x08 \x01(\t\x12\x32\n\x06\x61nswer\x18\t \x01(\x0b\x32\".groundwork.orchestrator.v1.Answer\x12\x30\n\x05usage\x18\n \x01(\x0b\x32!.groundwork.orchestrator.v1.Usage\x12\x33\n\x05\x65rror\x18\x0b \x01(\x0b\x32$.groundwork.orchestrator.v1.RunError\x12\x35\n\x07pending\x18\x0c \x03(\x0b\x32$.groundwork.orchestrator.v1.Approval\x12\x39\n\x08reserved\x18\r \x03(\x0b\x32\'.groundwork.orchestrator.v1.ReservedUse\x12\x0e\n\x06groups\x18\x0e \x03(\t\"Z\n\x0bReservedUse\x12\r\n\x05scope\x18\x01 \x01(\t\x12\x0c\n\x04what\x18\x02 \x01(\t\x12\x0e\n\x06window\x18\x03 \x01(\t\x12\x0e\n\x06\x61mount\x18\x04 \x01(\x03\x12\x0e\n\x06member\x18\x05 \x01(\t\"\xac\x01\n\tRunMarker\x12\r\n\x05owner\x18\x01 \x01(\t\x12\r\n\x05\x62\x65gun\x18\x02 \x01(\x08\x12\x0e\n\x06parked\x18\x03 \x01(\x08\x12,\n\x08wakes_at\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x31\n\rwaiting_since\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x10\n\x08subjects\x18\x06 \x03(\t\"5\n\x0bRunKeyClaim\x12\x0e\n\x06run_id\x18\x01 \x01(\t\x12\x16\n\x0erequest_digest\x18\x02 \x01(\x0c\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\'groundwork/orchestrator/v1/record.proto\x12\x1agroundwork.orchestrator.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a-groundwork/orchestrator/v1/orchestrator.proto\"\x81\x05\n\tRunRecord\x12<\n\x07request\x18\x01 \x01(\x0b\x32+.groundwork.orchestrator.v1.StartRunRequest\x12\x0f\n\x07subject\x18\x02 \x01(\t\x12\x0e\n\x06scopes\x18\x03 \x03(\t\x12\x35\n\x06status\x18\x04 \x01(\x0e\x32%.groundwork.orchestrator.v1.RunStatus\x12.\n\ncreated_at\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12/\n\x0b\x66inished_at\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x30\n\x0c\x66orgotten_at\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x13\n\x0btraceparent\x18\x08 \x01(\t\x12\x32\n\x06\x61nswer\x18\t \x01(\x0b\x32\".groundwork.orchestrator.v1.Answer\x12\x30\n\x05usage\x18\n \x01(\x0b\x32!.groundwork.orchestrator.v1.Usage\x12\x33\n\x05\x65rror\x18\x0b \x01(\x0b\x32$.groundwork.orchestrator.v1.RunError\x12\x35\n\x07pending\x18\x0c \x03(\x0b\x32$.groundwork.orchestrator.v1.Approval\x12\x39\n\x08reserved\x18\r \x03(\x0b\x32\'.groundwork.orchestrator.v1.ReservedUse\x12\x0e\n\x06groups\x18\x0e \x03(\t\x12\x19\n\x11local_models_only\x18\x0f \x01(\x08\"Z\n\x0bReservedUse\x12\r\n\x05scope\x18\x01 \x01(\t\x12\x0c\n\x04what\x18\x02 \x01(\t\x12\x0e\n\x06window\x18\x03 \x01(\t\x12\x0e\n\x06\x61mount\x18\x04 \x01(\x03\x12\x0e\n\x06member\x18\x05 \x01(\t\"\xac\x01\n\tRunMarker\x12\r\n\x05owner\x18\x01 \x01(\t\x12\r\n\x05\x62\x65gun\x18\x02 \x01(\x08\x12\x0e\n\x06parked\x18\x03 \x01(\x08\x12,\n\x08wakes_at\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x31\n\rwaiting_since\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x10\n\x08subjects\x18\x06 \x03(\t\"5\n\x0bRunKeyClaim\x12\x0e\n\x06run_id\x18\x01 \x01(\t\x12\x16\n\x0erequest_digest\x18\x02 \x01(\x0c\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -34,11 +34,11 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'groundwork.orchestrator.v1.
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_RUNRECORD']._serialized_start=152
-  _globals['_RUNRECORD']._serialized_end=766
-  _globals['_RESERVEDUSE']._serialized_start=768
-  _globals['_RESERVEDUSE']._serialized_end=858
-  _globals['_RUNMARKER']._serialized_start=861
-  _globals['_RUNMARKER']._serialized_end=1033
-  _globals['_RUNKEYCLAIM']._serialized_start=1035
-  _globals['_RUNKEYCLAIM']._serialized_end=1088
+  _globals['_RUNRECORD']._serialized_end=793
+  _globals['_RESERVEDUSE']._serialized_start=795
+  _globals['_RESERVEDUSE']._serialized_end=885
+  _globals['_RUNMARKER']._serialized_start=888
+  _globals['_RUNMARKER']._serialized_end=1060
+  _globals['_RUNKEYCLAIM']._serialized_start=1062
+  _globals['_RUNKEYCLAIM']._serialized_end=1115
 # @@protoc_insertion_point(module_scope)

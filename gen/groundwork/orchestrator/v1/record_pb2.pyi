@@ -44,12 +44,15 @@ class RunRecord(_message.Message):
     PENDING_FIELD_NUMBER: _builtins.int
     RESERVED_FIELD_NUMBER: _builtins.int
     GROUPS_FIELD_NUMBER: _builtins.int
+    LOCAL_MODELS_ONLY_FIELD_NUMBER: _builtins.int
     subject: _builtins.str
     """Who asked: the run is theirs."""
     status: _orchestrator_pb2.RunStatus.ValueType
     """State."""
     traceparent: _builtins.str
     """The request that asked, as a W3C traceparent."""
+    local_models_only: _builtins.bool
+    """Whether the run asks local models only, since a collection that it may search allows no others."""
     @_builtins.property
     def request(self) -> _orchestrator_pb2.StartRunRequest:
         """The whole request, so that any orchestrator can go on with the run. Without its idempotency key."""
@@ -113,10 +116,11 @@ class RunRecord(_message.Message):
         pending: _abc.Iterable[_orchestrator_pb2.Approval] | None = ...,
         reserved: _abc.Iterable[Global___ReservedUse] | None = ...,
         groups: _abc.Iterable[_builtins.str] | None = ...,
+        local_models_only: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "created_at", b"created_at", "error", b"error", "finished_at", b"finished_at", "forgotten_at", b"forgotten_at", "request", b"request", "usage", b"usage"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "created_at", b"created_at", "error", b"error", "finished_at", b"finished_at", "forgotten_at", b"forgotten_at", "groups", b"groups", "pending", b"pending", "request", b"request", "reserved", b"reserved", "scopes", b"scopes", "status", b"status", "subject", b"subject", "traceparent", b"traceparent", "usage", b"usage"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "created_at", b"created_at", "error", b"error", "finished_at", b"finished_at", "forgotten_at", b"forgotten_at", "groups", b"groups", "local_models_only", b"local_models_only", "pending", b"pending", "request", b"request", "reserved", b"reserved", "scopes", b"scopes", "status", b"status", "subject", b"subject", "traceparent", b"traceparent", "usage", b"usage"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

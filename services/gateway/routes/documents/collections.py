@@ -42,6 +42,7 @@ async def create_collection(
         name=new.name,
         idempotency_key=idempotency_key or "",
         visibility=_visibility(new.visibility),
+        local_models_only=new.local_models_only,
     )
     answer = await services.ingest.CreateCollection(request, timeout=services.settings.rpc_timeout_s)
     collection = _collection(answer.collection)
@@ -61,13 +62,14 @@ async def get_collection(collection_id: CollectionPath, services: Services) -> C
 async def update_collection(
     collection_id: CollectionPath, changed: ChangedCollection, services: Services
 ) -> Collection:
-    """Changes a collection's name, who may read it, or how memory is used in chats over it; what is left out stays as it is. It
-    takes the role of an owner: 403 with `NOT_YOURS`."""
+    """Changes a collection's name, who may read it, how memory is used in chats over it, or whether operations on it ask local
+    models only; what is left out stays as it is. It takes the role of an owner: 403 with `NOT_YOURS`."""
     request = pb.UpdateCollectionRequest(
         collection_id=resolve_collection_id(services, collection_id),
         name=changed.name or "",
         visibility=_visibility(changed.visibility),
         memory="" if changed.memory == "unset" else changed.memory,
+        local_models_only=changed.local_models_only,
     )
     answer = await services.ingest.UpdateCollection(request, timeout=services.settings.rpc_timeout_s)
     return _collection(answer.collection)

@@ -239,6 +239,11 @@ class Collection(BaseModel):
         description="How what is remembered of a caller is used in chats over it, where neither the request nor the API key says; "
         "null means as the service is set.",
     )
+    local_models_only: bool = Field(
+        default=False,
+        description="Whether operations on it ask local models only: no text of it, and no question to it, is sent to a model "
+        "outside.",
+    )
     role: str | None = Field(
         default=None,
         description="What you may do with it. `viewer`: search, ask, open documents. `editor`: also upload, change and delete "
@@ -274,6 +279,10 @@ class NewCollection(RequestBody):
     name: str = Field(default="", max_length=200, description="For people; empty means the id.")
     visibility: Visibility = Field(
         default="private", description="`private`: yours alone. `tenant`: all subjects of the tenant read it."
+    )
+    local_models_only: bool = Field(
+        default=False,
+        description="Whether operations on it ask local models only, whatever other models are configured.",
     )
 
 
@@ -318,4 +327,7 @@ class ChangedCollection(RequestBody):
         default=None,
         description="How what is remembered of a caller is used in chats over it, where neither the request nor the API key says: "
         "`auto`, `agentic`, `always` or `off`; `unset`: as the service is set. Null means as it is.",
+    )
+    local_models_only: bool | None = Field(
+        default=None, description="Whether operations on it ask local models only. Null means as it is."
     )

@@ -197,6 +197,7 @@ def collection_message(
         role=_ROLE[role] if role else ingest_pb2.COLLECTION_ROLE_UNSPECIFIED,
         counts=document_counts(counts) if counts else None,
         memory=collection.memory,
+        local_models_only=collection.local_models_only,
     )
 
 

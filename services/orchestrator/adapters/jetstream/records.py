@@ -26,6 +26,7 @@ def encode(record: RunRecord) -> bytes:
         scopes=sorted(record.scopes),
         groups=sorted(record.groups),
         traceparent=record.traceparent,
+        local_models_only=record.local_models_only,
     )
     message.request.SetInParent()
     fill(message.request, record.request)
@@ -55,6 +56,7 @@ def decode(key: RunKey, data: bytes) -> RunRecord:
         Outcome(_part(message, "answer", Answer), _part(message, "usage", Usage), _part(message, "error", RunError)),
         tuple(read(each, Approval) for each in message.pending),
         tuple(read(each, Reserved) for each in message.reserved),
+        message.local_models_only,
     )
 
 

@@ -100,6 +100,7 @@ def encode_turn(turn: LearntTurn) -> bytes:
         "text": turn.text,
         "at": turn.at.isoformat(),
         "by_model": turn.by_model,
+        "local_models_only": turn.local_models_only,
     }
     return json.dumps(record, ensure_ascii=False).encode()
 
@@ -108,7 +109,14 @@ def decode_turn(job: Job) -> LearntTurn:
     """Raises one of kit.records.UNREADABLE."""
     record = json.loads(job.data)
     at = datetime.fromisoformat(record["at"])
-    return LearntTurn(record["run_id"], record["thread_id"], record["text"], at, record.get("by_model", False))
+    return LearntTurn(
+        record["run_id"],
+        record["thread_id"],
+        record["text"],
+        at,
+        record.get("by_model", False),
+        record.get("local_models_only", False),
+    )
 
 
 def _known(fact: pb.Fact) -> KnownFact:

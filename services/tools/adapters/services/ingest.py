@@ -181,4 +181,5 @@ def _document(message: pb.Document) -> Document:
         message.report.chunk_count,
         message.error.reason,
         message.error.message,
+        dict(message.metadata),
     )

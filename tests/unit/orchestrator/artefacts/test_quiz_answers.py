@@ -1,21 +1,27 @@
 """Answers to a quiz of a thread are graded, by a model where words differ, and kept with it."""
 
 import json
+from collections.abc import Iterator
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
+from kit.access.principal import Principal, use_principal
 from kit.errors import NotFound, Unavailable
 from kit.llm import LanguageModel
 from services.orchestrator.errors import InvalidRequest
-from services.orchestrator.models import StoredQuiz
-from services.orchestrator.quizzes.answers import QuizAnswers, states_of
+from services.orchestrator.log.events import RunMode, RunStatus
+from services.orchestrator.models import RunKey, RunRecord, RunRequest, StoredQuiz
+from services.orchestrator.quizzes.answers import QuizAnswers, ReadRun, states_of
 from services.orchestrator.quizzes.questions import QuestionKind, QuizQuestion
 from services.orchestrator.quizzes.showing import quiz_artefact
 from tests.unit.orchestrator.artefacts.passages import BUILDINGS
 from tests.unit.orchestrator.fakes import FakeMemory, FakeModel
 from tests.unit.orchestrator.serving import NoModel
 
+ANN = Principal("acme", "ann")
+AT = datetime(2026, 1, 31, tzinfo=UTC)
 THREAD, QUIZ_ID = "0" * 12, "a" * 32
 BUILT = "The tower was built in 1889 by Gustave Eiffel for the world exhibition in Paris."
 QUESTIONS = (
@@ -24,10 +30,26 @@ QUESTIONS = (
 )
 
 
-def answering(model: LanguageModel | None = None) -> QuizAnswers:
+@pytest.fixture(autouse=True)
+def ann() -> Iterator[None]:
+    with use_principal(ANN):
+        yield
+
+
+def made_by(*, is_bound: bool) -> ReadRun:
+    """The record of the run that made the quiz."""
+
+    async def read(key: RunKey) -> RunRecord | None:
+        request = RunRequest(RunMode.GROUNDED, "A quiz", ("default",))
+        return RunRecord(key, ANN.subject, request, RunStatus.COMPLETED, AT, local_models_only=is_bound)
+
+    return read
+
+
+def answering(model: LanguageModel | None = None, *, is_bound: bool = False) -> QuizAnswers:
     memory = FakeMemory()
     memory.quizzes[THREAD, QUIZ_ID] = StoredQuiz(quiz_artefact(QUESTIONS, BUILDINGS, "Quiz"))
-    return QuizAnswers(memory, model or NoModel())
+    return QuizAnswers(memory, model or NoModel(), made_by(is_bound=is_bound))
 
 
 def right(stored: StoredQuiz) -> dict[str, bool]:

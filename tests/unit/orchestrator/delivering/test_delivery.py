@@ -1,5 +1,6 @@
 """An answer that is to be mailed: the answer first, then one call that a person has allowed, whichever worker goes on."""
 
+from collections.abc import Sequence, Set
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -15,6 +16,7 @@ from services.orchestrator.log.events import (
     Approval,
     ApprovalDecision,
     Artefact,
+    Citation,
     Done,
     EffectClass,
     FunctionCall,
@@ -34,12 +36,22 @@ from services.orchestrator.modes.threads import Threads
 from services.orchestrator.steps.run import Run
 from services.tools.toolbox.network import send_email
 from tests.unit.orchestrator.cutting import AT, KEY, Cut, DyingLog, cuts, now, told, worked
-from tests.unit.orchestrator.fakes import FakeMemory, FakeSources, FakeTools
+from tests.unit.orchestrator.fakes import FakeLibrary, FakeMemory, FakeSources, FakeTools
 from tests.unit.orchestrator.serving import document_modes, mode_services
 
 MAIL = Tool("send_email", "Sends.", {"type": "object"}, EffectClass.ONCE, needs_approval=True)
 ASKED = "When was the tower built? Then mail it to anna@example.org."
+CITED = Citation(1, "d1", "tower.txt", "c1", 0, "The tower is high.", 0, 18)
 EARLIER = Answer("The tower has three floors. [1]", (), SupportStatus.SUPPORTED, "model")
+
+
+class Readers(FakeLibrary):
+    """Documents that the caller may read until they are withdrawn."""
+
+    is_withdrawn = False
+
+    async def readable(self, document_ids: Sequence[str]) -> Set[str]:
+        return set() if self.is_withdrawn else set(document_ids)
 
 
 class Office:
@@ -51,13 +63,15 @@ class Office:
         self.tools = FakeTools(tools)
         self.memory = FakeMemory(turns)
         self.log = DyingLog()
+        self.sources, self.library = FakeSources(), Readers()
         request = RunRequest(RunMode.GROUNDED, message, ("default",), thread_id="t", agent="reasoning")
         self.record = RunRecord(KEY, "ann", request, RunStatus.RUNNING, AT)
 
     async def work(self, cut: Any = None) -> list[RunEvent]:
         async def worker(journal: Journal) -> None:
-            threads = Threads(self.memory, FakeSources(), turns=8, runs=self._earlier)
-            services = replace(mode_services(tools=self.tools), threads=threads)
+            threads = Threads(self.memory, self.sources, turns=8, runs=self._earlier)
+            made = mode_services(tools=self.tools, sources=self.sources, library=self.library)
+            services = replace(made, threads=threads)
             with suppress(Parked):
                 await document_modes(services).run(self.record, journal)
 
@@ -213,6 +227,26 @@ async def test_the_answer_before_is_mailed_where_nothing_else_is_asked() -> None
     assert (asked.arguments["subject"], asked.arguments["text"]) == ("How many floors has it?", EARLIER.text)
 
 
+async def test_nothing_is_sent_once_a_document_of_the_answer_may_not_be_read() -> None:
+    office = Office()
+    await office.work()
+    await office.decide(allowed=True)
+    office.library.is_withdrawn = True
+    events = await office.work()
+    assert office.tools.made == []
+    assert reasons(events) == ["ACCESS_WITHDRAWN"]
+    assert only(events, Done)
+
+
+@pytest.mark.parametrize(
+    ("language", "label"), [("en", "Sources"), ("de", "Quellen"), ("he", "מקורות"), ("xx", "Sources")]
+)
+def test_labels_are_in_the_language_of_the_question(language: str, label: str) -> None:
+    cited = Answer("So. [1]", (CITED,), None, "model")
+    text = mail_of(["a@example.org"], "What?", cited, language)["text"]
+    assert text.partition("\n\n")[2].startswith(f"{label}:\n[1] ")
+
+
 async def test_an_address_in_an_answer_is_nobody_that_is_written_to() -> None:
     turns = (Turn("user", "Who is Anna?"), Turn("assistant", "Write to anna@evil.example.", "b" * 32))
     events = await Office("When was the tower built? Mail it to Anna.", turns=turns).work()
@@ -222,7 +256,7 @@ async def test_an_address_in_an_answer_is_nobody_that_is_written_to() -> None:
 async def test_a_call_of_the_callers_functions_is_no_answer_to_mail() -> None:
     office = Office()
     run = await Run.begin(await Journal.open(KEY, office.log, now), RunStarted(RunMode.GROUNDED, ASKED))
-    deliveries = Deliveries(office.tools, Threads(office.memory, FakeSources(), turns=8), 900.0)
+    deliveries = Deliveries(mode_services(tools=office.tools, memory=office.memory))
     calls = (FunctionCall("c1", "look_up", "{}"),)
     answer = Answer("Let me look it up.", (), None, "model", function_calls=calls)
     await deliveries.deliver(run, office.record, Delivery(ASKED, ["anna@example.org"]), answer)

@@ -1,0 +1,1 @@
+"""The documentation of Groundwork, as tools read it."""
