@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Any
 
@@ -103,10 +104,19 @@ def test_a_refused_key_and_a_leftover_are_said(server: FakeServer, groundwork: C
 def test_what_takes_too_long_is_given_up(
     server: FakeServer, groundwork: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(
-        installation_check.asyncio, "timeout", lambda _, timeout=installation_check.asyncio.timeout: timeout(0.2)
-    )
-    server.on("GET", "/v1/documents/d1", lambda at: at.json({"id": "d1", "status": "processing"}))
+    begun: list[tuple[asyncio.AbstractEventLoop, asyncio.Timeout]] = []
+
+    def begin(_: float, timeout: Callable[[None], asyncio.Timeout] = asyncio.timeout) -> asyncio.Timeout:
+        begun.append((asyncio.get_running_loop(), timeout(None)))
+        return begun[0][1]
+
+    def process(at: Handler) -> None:
+        loop, timeout = begun[0]
+        loop.call_soon_threadsafe(timeout.reschedule, 0.0)
+        at.json({"id": "d1", "status": "processing"})
+
+    monkeypatch.setattr(installation_check.asyncio, "timeout", begin)
+    server.on("GET", "/v1/documents/d1", process)
     result = groundwork("cluster", "test", "--timeout", "10")
     assert result.exit_code == 1
     assert "not done within 10 s" in result.output
