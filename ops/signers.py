@@ -71,6 +71,7 @@ SIGNERS: Mapping[str, tuple[str, ...]] = {
         # In its name, by tools:
         "ingest/CreateCollection",
         "ingest/DeleteDocument",
+        "ingest/IndexSourceFile",
         "ingest/ListCollections",
         "ingest/ReadFile",
         "ingest/UploadDocument",

@@ -1,5 +1,7 @@
 """A collection that allows local models only, on a system whose only model is outside: no operation on it asks that model."""
 
+from collections.abc import Iterator
+
 import pytest
 
 from kit.testing.openai import Reply
@@ -28,14 +30,21 @@ def _asked(api: Api, path: str, body: Json) -> Json:
 
 
 @pytest.fixture(scope="module")
-def bound(model_system: object, scripted: Model) -> str:
-    """A collection with a document, made while the model would answer."""
+def bound(model_system: object, scripted: Model) -> Iterator[str]:
+    """A collection with a document, made while the model would answer. Others would be bound by it too: it goes at the end."""
     scripted.will(Reply(["The model outside has answered."]))
     with Api.open(model_system.base_url) as api:  # type: ignore[attr-defined]
         made = api.post("/v1/collections", {"id": "only-local", "name": "Only local", "local_models_only": True})
         assert made["local_models_only"] is True
         api.ingest("only-local", "buildings.md", TEXT.encode())
-    return "only-local"
+        yield "only-local"
+        ok(api.http.delete("/v1/collections/only-local"))
+
+        def is_asked() -> bool:
+            scripted.will(Reply(["The model outside has answered."]))
+            return "outside" in _asked(api, "/v1/chat", {"message": "Hello, how are you?"})["answer"]
+
+        wait_until(is_asked, "a question that names no collection is answered by the model again")
 
 
 OPERATIONS: dict[str, tuple[str, Json]] = {

@@ -32,7 +32,7 @@ class ManualPage:
 
 
 @dataclass(frozen=True)
-class Section:
+class ManualSection:
     """A part of a page."""
 
     page: ManualPage
@@ -45,14 +45,14 @@ class Manual:
 
     def __init__(self, pages: Sequence[ManualPage]) -> None:
         self._sections = [
-            Section(page, ordinal, part) for page in pages for ordinal, part in enumerate(passages_of(page.text))
+            ManualSection(page, ordinal, part) for page in pages for ordinal, part in enumerate(passages_of(page.text))
         ]
         self._terms = [_terms_of(each) for each in self._sections]
         self._lengths = [sum(each.values()) for each in self._terms]
         self._mean_length = sum(self._lengths) / max(1, len(self._lengths))
         self._frequency = Counter(term for each in self._terms for term in each)
 
-    def find(self, question: str, limit: int) -> Sequence[Section]:
+    def find(self, question: str, limit: int) -> Sequence[ManualSection]:
         """The sections that fit the words best; none that has no word of the question."""
         asked = {token.stem for token in tokens(question) if not token.is_stopword}
         scored = [(self._score(place, asked), -place) for place in range(len(self._sections))]
@@ -82,7 +82,7 @@ def _page(name: str, text: str) -> ManualPage:
     return ManualPage(name, first.lstrip("# ") if first.startswith("#") else name, text)
 
 
-def _terms_of(section: Section) -> Counter[str]:
+def _terms_of(section: ManualSection) -> Counter[str]:
     headings = " ".join((section.page.title, *section.part.heading_path))
     counted = Counter(token.stem for token in tokens(section.part.text) if not token.is_stopword)
     for token in tokens(headings):

@@ -72,6 +72,8 @@ NO_IDS = frozenset(
         ),
         *("metadata", "key", "value", "values", "reason", "sha256", "data", "arguments", "arguments_hash", "decision"),
         *(
+            "if-match",
+            "if-none-match",
             "last-event-id",
             "operation",
             "provider",

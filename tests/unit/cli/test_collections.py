@@ -85,7 +85,8 @@ def test_update_changes_what_is_given(server: FakeServer, groundwork: Command) -
     assert not server.asked("PATCH")
     result = groundwork("collections", "update", "contracts", "--visibility", "tenant", "--yes")
     assert (result.exit_code, "everyone here" in result.stdout) == (0, True)
-    assert json.loads(server.requests[-1][2]) == {"name": None, "visibility": "tenant", "memory": None}
+    unchanged = {"name": None, "memory": None, "local_models_only": None}
+    assert json.loads(server.requests[-1][2]) == {**unchanged, "visibility": "tenant"}
     assert groundwork("collections", "update", "contracts").exit_code == 2
 
 

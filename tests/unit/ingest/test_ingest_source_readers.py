@@ -16,7 +16,7 @@ from services.ingest.sources.models import FileReaders, SourceFile, SourceListin
 from services.ingest.sources.opening import SourceOpener
 from services.ingest.sources.ports import Surroundings
 from tests.unit.ingest.faults import Process, in_process, make_killable
-from tests.unit.ingest.test_ingest_source_syncs import Place, PlainSealer, Step
+from tests.unit.ingest.source_steps import Place, PlainSealer, Step
 from tests.unit.ingest.world import BOB, TENANT
 
 ANN, BOTH, NOBODY = (FileReaders(frozenset(names)) for names in (["ann"], ["ann", "bob"], []))

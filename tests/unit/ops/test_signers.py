@@ -15,8 +15,9 @@ SERVICES = Path(__file__).resolve().parents[3] / "services"
 CONTRACTS = ("ingest", "memory", "orchestrator", "reranker", "retriever", "store", "tools")
 JOBS = {*(f"jobs/FORGET.{kind}" for kind in SourceKind), "jobs/INGEST", "jobs/LEARN", "jobs/MEMORY"}
 
-COMES_WITH_A_WILDCARD = {"ReadFile"}
-"""What the gateway may call and does not: it tells nothing but what the bytes say that its caller sends."""
+COMES_WITH_A_WILDCARD = {"ReadFile", "IndexSourceFile"}
+"""What the gateway may call and does not. The one tells nothing but what the bytes say that its caller sends; the other does for a
+caller what their next sync does."""
 
 
 def methods(room: str) -> set[str]:
