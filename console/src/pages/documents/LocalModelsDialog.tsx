@@ -25,12 +25,7 @@ export function LocalModelsDialog({ collectionId, now, onClose }: { collectionId
     <Dialog title={t("localModels.title")} isOpen onClose={onClose} className="small" testId="local-models-dialog">
       <div className="stack">
         <label className="check">
-          <input
-            type="checkbox"
-            checked={isOnly}
-            onChange={(event) => setOnly(event.target.checked)}
-            data-testid="local-models-only"
-          />{" "}
+          <input type="checkbox" checked={isOnly} onChange={(event) => setOnly(event.target.checked)} data-testid="local-models-only" />{" "}
           {t("localModels.only")}
         </label>
         <p className="hint">{t("localModels.hint")}</p>
