@@ -16,7 +16,7 @@ from tests.service.ingest.conftest import FOREVER_S, TIMEOUT_S, System
 READY, FAILED = ingest_pb2.DOCUMENT_STATUS_READY, ingest_pb2.DOCUMENT_STATUS_FAILED
 
 UPLOAD = {
-    "look whether the collection is still there": 1,
+    "read the collection": 1,  # whether it is still there
     "take the lease of the file": 1,
     "ask for the file": 1,  # whether it is there
     "write the file": 1,
@@ -31,13 +31,14 @@ WORK = {
     "read the record": 1,
     "write the record": 2,  # processing, ready
     "ask for the file": 2,  # its entry, its only piece
+    "read the collection": 1,  # whether it allows local models only
     "give a lease back": 1,
     "acknowledge the job": 1,
 }
 """Besides the requests for the job itself, of which a worker that waits makes more."""
 
 STEPS = [
-    (r"\$JS\.API\.STREAM\.MSG\.GET\.KV_COLLECTIONS\b", "look whether the collection is still there"),
+    (r"\$JS\.API\.STREAM\.MSG\.GET\.KV_COLLECTIONS\b", "read the collection"),
     (r"\$JS\.API\.(STREAM\.MSG|DIRECT)\.GET\.OBJ_FILES\b", "ask for the file"),
     (r"\$O\.FILES\.C\.", "write the file"),
     (r"\$O\.FILES\.M\.", "write the file's entry"),
