@@ -85,7 +85,7 @@ def test_run_that_looked_a_fact_up_loses_it_when_it_is_forgotten(
     (fact,) = _facts(model_api, home)
     # The conversation stays when a fact is forgotten: what its owner makes of the fact stands nowhere else.
     ok(model_api.http.patch(f"/v1/memory/facts/{fact['id']}", json={"text": f"I live in {secret}, by {home}."}))
-    events = list(model_api.converse(LOOKED_UP, memory="agentic"))
+    events = list(model_api.converse(LOOKED_UP, memory="agentic", tools=["memory_search"]))
     assert sought in str([observations_in(each) for each in scripted.scripted.requests]), "the model has read it"
     assert sought in only(events, "answer").data["text"]
     assert stored(model_system, sought)
