@@ -191,7 +191,7 @@ class SourceFileNotFound(NotFound):
 
 
 class SourceFileNotTaken(FailedPrecondition):
-    """A file of a source cannot be taken now. Its reason is that of the failing file."""
+    """A file of a source could not be indexed. `reason` says why, in the words that the list of failing files uses."""
 
     reason = "FILE_UNREADABLE"
 

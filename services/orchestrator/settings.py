@@ -147,7 +147,7 @@ class OrchestratorSettings(MessageStoreSettings, SigningServiceSettings):
     """Credits that an answer takes, where credits were granted (`groundwork limits grant`)."""
 
     research_credits: int = Field(default=10, ge=0)
-    """The same of research."""
+    """Credits that a run of the research agent takes."""
 
     run_max_reasoning_steps: int = Field(default=10, ge=1)
     """The most times that a run may let its model ask for tools before it has to answer."""

@@ -22,7 +22,9 @@ from tests.service.tools.web.attacks import PUBLIC
 from tests.service.tools.web.reading import LOOPBACK, web_box
 from tests.service.tools.web.test_web_attacks import OWN, attacked
 
-pytestmark = pytest.mark.skipif(not find_program("chromium"), reason="no Chromium here")
+pytestmark = pytest.mark.skipif(
+    not find_program("chromium"), reason="skipped: Chromium is not installed; .ci/run installs the package of Debian"
+)
 
 DRAWN = """<!doctype html><title>Fees</title><main id=main></main>
 <a href="/winter">Winter prices</a> <a href="/fees.pdf">As a file</a>

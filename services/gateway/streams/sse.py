@@ -58,7 +58,7 @@ def of_run(event: RunEvent) -> ServerSentEvent:
 
 @dataclass(frozen=True)
 class Unresumable:
-    """What a stream needs whose client cannot go on with it after a break, as those of OpenAI's API."""
+    """How a stream ends when its client cannot read on after a break. Clients of OpenAI's API cannot."""
 
     tell: Callable[[GroundworkError], Encoded]
     """Makes the last event of a stream that is broken off."""

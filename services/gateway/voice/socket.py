@@ -73,7 +73,7 @@ Converse = Callable[[ClientSocket], Awaitable[None]]
 
 
 ClosingEvent = Callable[[GroundworkError], Mapping[str, Any]]
-"""Makes the last message of a client that is served no longer."""
+"""Makes the last message that a client gets before its connection is closed."""
 
 
 async def serve(

@@ -144,7 +144,7 @@ def read_item(wanted: object, calls: set[str]) -> ConversationItem:
             call_id, output = _text(item, "call_id", 200), _text(item, "output", _LONGEST_OUTPUT, least=0)
             if call_id not in calls:
                 raise MalformedMessage(
-                    f"no function was called with the call_id {call_id!r}; use that of a function_call item"
+                    f"no function was called with the call_id {call_id!r}; use the call_id of a function_call item"
                 )
             shown = {**head, "type": "function_call_output", "call_id": call_id, "output": output}
             return ConversationItem(shown, pb.HistoryMessage(role="tool", text=output, call_id=call_id))

@@ -30,13 +30,13 @@ def sound_of(audio: object) -> bytes:
 
 
 def realtime_error(error: GroundworkError, event_id: object = None) -> Json:
-    """The error as clients of the Realtime API read it. `event_id` is that of the event that caused it."""
+    """The error as clients of the Realtime API read it. `event_id` names the client's event that caused it."""
     kind = "server_error" if error.code in (Code.UNAVAILABLE, Code.INTERNAL) else "invalid_request_error"
     return error_shape(error.reason.lower(), error.message, kind, error.metadata.get("field"), event_id)
 
 
 def closing_event(error: GroundworkError) -> Json:
-    """The last event of a client that is served no longer."""
+    """The last event that a client gets before its connection is closed."""
     return {"type": "error", "event_id": new_id("event"), "error": realtime_error(error)}
 
 
