@@ -8,8 +8,9 @@ import pytest
 
 from kit.errors import FailedPrecondition, InvalidArgument
 from kit.network.egress import EgressGuard, parse_networks
+from kit.network.imap import MailServer
 from services.ingest.adapters.sources import imap
-from services.ingest.adapters.sources._imap_connection import AnswerTooLong, ImapConnection, MailServer
+from services.ingest.adapters.sources._imap_connection import AnswerTooLong, SourceMail
 from services.ingest.errors import SourceTooLarge
 from services.ingest.sources.ports import Opening, Surroundings
 from tests.doubles.drive import Drive
@@ -175,7 +176,7 @@ async def test_mailbox_that_cannot_be_read_is_refused_when_it_is_made(
 
 async def test_answer_that_is_longer_than_it_may_be_is_not_read_to_its_end(host: MailHost) -> None:
     server = MailServer("127.0.0.1", host.port, False, USER, host.password)
-    connection = ImapConnection(EgressGuard(parse_networks("127.0.0.0/8")), server)
+    connection = SourceMail(EgressGuard(parse_networks("127.0.0.0/8")), server)
     try:
         with pytest.raises(AnswerTooLong):
             await connection.call(lambda client: client.list_folders(), 20)

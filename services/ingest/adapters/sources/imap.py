@@ -9,15 +9,9 @@ from datetime import date
 from typing import Any
 
 from kit.network.egress import place_of
+from kit.network.imap import ImapRefused, MailClient, MailServer
 from services.ingest.adapters.source_http import SourceHttp, source_http
-from services.ingest.adapters.sources._imap_connection import (
-    AnswerTooLong,
-    ConnectionLost,
-    ImapConnection,
-    ImapRefused,
-    MailClient,
-    MailServer,
-)
+from services.ingest.adapters.sources._imap_connection import AnswerTooLong, ConnectionLost, SourceMail
 from services.ingest.adapters.sources._mail_folders import (
     MailFolder,
     MailPlace,
@@ -46,7 +40,7 @@ _NOT_TO_OPEN = {b"\\noselect", b"\\nonexistent"}
 class MailReader:
     """The messages of some folders. Nothing is changed in them, not even whether a message was seen."""
 
-    def __init__(self, connection: ImapConnection, opening: Opening) -> None:
+    def __init__(self, connection: SourceMail, opening: Opening) -> None:
         self._connection = connection
         self._wanted = wanted_folders(opening.settings.get("folders", "INBOX"))
         self._since = _day(opening.settings.get("since", ""))
@@ -222,7 +216,7 @@ def _server(opening: Opening, http: SourceHttp) -> MailServer:
 async def _open(opening: Opening) -> AsyncIterator[SourceReader]:
     guard = opening.surroundings.guard
     async with source_http(guard) as http:
-        connection = ImapConnection(guard, _server(opening, http))
+        connection = SourceMail(guard, _server(opening, http))
         try:
             reader = MailReader(connection, opening)
             await reader.look()
