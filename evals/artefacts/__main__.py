@@ -1,5 +1,5 @@
 """`python -m evals artefacts`: measures what agents make without a model: quizzes, drawings, summaries of long documents and fields
-of invoices and tables."""
+of invoices and tables; and how often the rules choose the agent that a message calls for."""
 
 import argparse
 import asyncio
@@ -13,6 +13,7 @@ from cli.client.gateway import Gateway
 from cli.errors import CliError
 from evals.artefacts.asking import DRAWINGS, Asked, ask_all
 from evals.artefacts.reading import Extracted, Summarised, extractions, summaries
+from evals.artefacts.routing import render_routed, route_all
 from evals.errors import EvaluationError
 from evals.system import running_system
 from evals.tables import Table
@@ -25,6 +26,10 @@ _DATA = Path("../shared/data")
 def main(arguments: Sequence[str] | None = None) -> int:
     """The exit code: 0, 1 when a threshold is missed, 2 when it could not be measured."""
     options = _parse(arguments)
+    if options.only in ("", "routing"):
+        sys.stdout.write(render_routed(route_all(), with_wrong=options.wrong))
+    if options.only == "routing":
+        return 0
     try:
         found = asyncio.run(_measured(options.data, options.questions, options.only))
     except (EvaluationError, CliError) as error:
@@ -59,7 +64,10 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--questions", type=int, default=12, metavar="N", help="of each quiz (default %(default)s)")
     parser.add_argument("--wrong", action="store_true", help="list what is wrong")
     parser.add_argument(
-        "--only", choices=("making", "reading"), default="", help="quizzes and drawings, or summaries and extraction"
+        "--only",
+        choices=("routing", "making", "reading"),
+        default="",
+        help="the choice of agents, quizzes and drawings, or summaries and extraction",
     )
     parser.add_argument(
         "--fail-under", type=float, default=0.9, help="least share of right questions (default %(default)s)"

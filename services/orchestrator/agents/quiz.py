@@ -149,6 +149,7 @@ AGENT = Agent(
         r"\b(quiz(zes)?|test me|quiz me|flash ?cards?|multiple[- ]choice|true[- ](or[- ])?false|exam questions?|test questions?)\b",
         r"\b(practice|revision|trivia|comprehension) questions?\b|\bquestions? (to|that) (test|check)\b",
         r"\b(ask me|test my|check my (knowledge|understanding))\b",
+        r"\b(викторин\w+|тест (по|на|из)|проверь мо\w+|задай мне|экзаменуй\w*)\b|\b(חידון|בחן אותי|שאלון|מבחן על)\b",
         r"\b(interrogazione|cuestionario|questionnaire à choix|prüfungsfragen|quizfragen|frag mich ab)\b",
     ),
     work=work,

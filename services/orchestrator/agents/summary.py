@@ -11,6 +11,8 @@ AGENT = Agent(
         r"\bwhat('s| is| are) (this|these|the|it|they)\b.*\babout\b",
         r"\b(zusammenfass\w*|fass\w* .*zusammen|überblick|kernaussagen|worum geht)\b",
         r"\b(résum\w+|synthèse|aperçu|de quoi (parle|s'agit))",
+        r"\b(кратк\w+ (изложи|содержани|перескаж)\w*|перескажи\w*|резюм\w+|тезис\w+|обзор\w*|о чём|о чем|суммируй\w*)\b",
+        r"\b((סכם|סכמ[יו])|סיכום|תקציר|תמצת|תמצית|על מה)\b",
         r"\b(resum\w+|síntesis|de qué trata|puntos clave)\b",
     ),
     work=summarise,

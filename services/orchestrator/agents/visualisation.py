@@ -165,6 +165,7 @@ AGENT = Agent(
         r"\b(mind ?maps?|time ?lines?|mermaid|visuali[sz]\w*|infographic|side by side|comparison table)\b",
         r"\b(draw|plot|graph|sketch)\b(?! (on|from|conclusions?|up|attention|near))",
         r"\b(as|in|make|into) (a|an) (\w+ )?(table|graph)\b|\btables? (of (?!contents)|comparing|listing|showing|with)\b",
+        r"\b(диаграмм\w+|нарисуй\w*|график\w*|таблиц[уы]|хронологи\w+|схем[уы])\b|\b(תרשים|גרף|צייר[וי]?|ציר זמן|טבלה|טבלת)\b",
         r"\b(diagramm\w*|zeichne\w*|zeitstrahl|schaubild|tabelle|graphique|diagramme|frise|gráfic\w+|diagrama|tabla)\b",
     ),
     work=work,

@@ -33,9 +33,16 @@ _ANEW = (
     r"more|again|once more|another(?: one)?|one more|next(?: one)?|continue|go on|the same|same(?: again)?|redo|repeat|retry"
     r"|shorter|longer|simpler|harder|easier|bigger|smaller|differently|more detail(?:ed|s)?|in more detail"
     r"|eins|einmal|weiter|mehr|kürzer|länger|schwieriger|leichter|nochmal|noch mal"
+    r"|ещ[её](?: раз| один\w*| одна)?|снова|дальше|короче|подробнее|сложнее|проще|עוד|שוב|קצר|ארוך|קשה|פשוט"
     r"|une autre|une fois|plus court|otra vez|otro|otra|más"
 )
 _FOLLOW_UP = re.compile(rf"\W*(?:(?:{_POLITE})\b\W*)*(?:{_ASKING})*(?:(?:{_COUNTS})\b ?)*(?:{_ANEW})\b", re.IGNORECASE)
+_ASKS_A_FACT = re.compile(
+    r"\W*(who|when|where|why|which|how(?! about)|is there|what (does|is the|did|was)"
+    r"|wer|wann|wo|warum|welche[rs]?|wie|кто|когда|где|почему|какой|какая|какие|сколько|מי|מתי|איפה|למה|איזה)\b",
+    re.IGNORECASE,
+)
+"""How a question begins that may speak of the charts, tables and quizzes of the documents, and wants none made."""
 
 
 class RuleRouter:
@@ -64,6 +71,8 @@ class RuleRouter:
 
     def _called_for(self, text: str) -> str | None:
         """The agent whose pattern stands first in the text, else the one that shares most words with it."""
+        if _ASKS_A_FACT.match(text):
+            return self._shares_words_with(text)
         places = {
             name: min(found.start() for found in matches)
             for name, patterns in self._patterns.items()
@@ -71,6 +80,9 @@ class RuleRouter:
         }
         if places:
             return min(places, key=lambda name: places[name])
+        return self._shares_words_with(text)
+
+    def _shares_words_with(self, text: str) -> str | None:
         stems = set() if is_follow_up(text) else _stems(text)
         shared = {name: len(stems & own) for name, own in self._words.items()}
         best = max(shared, key=lambda name: shared[name], default="")
