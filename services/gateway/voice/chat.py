@@ -119,7 +119,7 @@ class VoiceChat:
                 refused=self.not_understood,
             )
             language = str(wanted.asks.get("language") or "")
-            await self._transcriber.set_up(sound.format, sound.rate, detects=sound.turn_detection, language=language)
+            await self._transcriber.set_up(sound.format, sound.rate, detects=sound.detects, language=language)
         await self._event("audio_ready", {"input": bool(wanted.input), "output": wanted.output})
 
     async def _speech_started(self, at_s: float) -> None:

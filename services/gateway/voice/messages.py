@@ -55,13 +55,18 @@ class SoundInput(RequestBody):
 
     format: SoundFormat = Field(
         default="pcm16",
-        description="`pcm16`: one channel, little-endian. `opus`: Ogg or WebM, one whole file an utterance.",
+        description="`pcm16`: one channel, little-endian. `opus`: Ogg or WebM, as browsers record it.",
     )
     rate: int = Field(default=16_000, ge=8_000, le=48_000, description="Samples a second of `pcm16`.")
-    turn_detection: bool = Field(
-        default=True,
-        description="Whether utterances are found in `pcm16`. Otherwise, and of `opus`, `commit` ends each.",
+    turn_detection: bool | None = Field(
+        default=None,
+        description="Whether utterances are found in the sound; otherwise `commit` ends each, and of `opus` each is a whole file. "
+        "null: those of `pcm16` are found.",
     )
+
+    @property
+    def detects(self) -> bool:
+        return self.format == "pcm16" if self.turn_detection is None else self.turn_detection
 
 
 class SoundSetUp(RequestBody):

@@ -10,13 +10,13 @@ from services.gateway.adapters.speech import SpeechApi
 from services.gateway.errors import SoundNotTaken, SoundNotUnderstood
 from services.gateway.problems import logged
 from services.gateway.voice.activity import SpeechFinder, SpeechStarted, SpeechStopped, speech_finder
+from services.gateway.voice.opus import OGG, WEBM, OpusDecoder
 from services.gateway.voice.sound import DETECTED_RATE, SoundFormat, resampled, wav_file
 
 _MOST_BYTES = 4 * 1024 * 1024
 """Of one utterance whose end the client says: two minutes of PCM at 16 kHz, and hours of Opus."""
 _WAITING = 4
 """Utterances that wait for their text. More are refused: a client that is read no further seems dead to its WebSocket."""
-_OGG, _WEBM = b"OggS", b"\x1a\x45\xdf\xa3"
 _LEAST_BYTES = DETECTED_RATE // 10 * 2
 """A tenth of a second: recognisers refuse less."""
 
@@ -43,6 +43,8 @@ class Transcriber:
         self._rate = DETECTED_RATE
         self._language = ""
         self._finder: SpeechFinder | None = None
+        self._decoder: OpusDecoder | None = None
+        """Of Opus that speech is found in. Otherwise recordings are handed on as they are."""
         self._heard = bytearray()
         self._utterances: asyncio.Queue[tuple[bytes, str]] = asyncio.Queue(_WAITING)
         self._working: asyncio.Task[None] | None = None
@@ -51,7 +53,8 @@ class Transcriber:
         """Says what the sound is. With `detects` utterances are found in it; otherwise the client says where one ends."""
         self._form, self._rate, self._language = form, rate, language
         self._heard.clear()
-        self._finder = await asyncio.to_thread(speech_finder) if detects and form == "pcm16" else None
+        self._finder = await asyncio.to_thread(speech_finder) if detects else None
+        self._decoder = OpusDecoder() if detects and form == "opus" else None
 
     async def hear(self, data: bytes) -> None:
         """Takes the next sound. Raises SoundNotUnderstood."""
@@ -63,9 +66,7 @@ class Transcriber:
                 raise SoundNotUnderstood(f"an utterance is over {_MOST_BYTES} bytes; commit it earlier")
             self._heard += data
             return
-        finder = self._finder
-        found = await asyncio.to_thread(lambda: finder.hear(resampled(data, self._rate)))
-        for each in found:
+        for each in await asyncio.to_thread(self._find, self._finder, data):
             await self._note(each)
 
     async def commit(self) -> None:
@@ -94,6 +95,9 @@ class Transcriber:
         if self._working is not None:
             self._working.cancel()
             await asyncio.gather(self._working, return_exceptions=True)
+
+    def _find(self, finder: SpeechFinder, data: bytes) -> list[SpeechStarted | SpeechStopped]:
+        return finder.hear(self._decoder.decode(data) if self._decoder else resampled(data, self._rate))
 
     async def _note(self, found: SpeechStarted | SpeechStopped) -> None:
         if isinstance(found, SpeechStarted):
@@ -133,8 +137,8 @@ class Transcriber:
 
 def _file_name(sound: bytes) -> str:
     """With the ending by which a recogniser knows the container. Raises SoundNotUnderstood."""
-    if sound.startswith(_OGG):
+    if sound.startswith(OGG):
         return "speech.ogg"
-    if sound.startswith(_WEBM):
+    if sound.startswith(WEBM):
         return "speech.webm"
     raise SoundNotUnderstood("this is no Opus in Ogg or WebM; send one whole file from its first byte, then commit")

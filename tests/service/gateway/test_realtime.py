@@ -20,7 +20,8 @@ from tests.doubles.speech import SOUND_OF_A_PIECE, SpeechService
 from tests.service.gateway.conftest import Live, World
 from tests.service.gateway.fakes import answered_run, event
 from tests.service.gateway.test_voice_chat import TIMEOUT_S, opened, refused, run_of_sentences
-from tests.service.gateway.test_voice_sound import QUESTION, RATE, service, speaking, speech
+from tests.service.gateway.test_voice_sound import QUESTION, service, speaking, speech
+from tests.speaking import at_rate
 
 __all__ = ["service", "speech"]
 
@@ -118,15 +119,10 @@ async def test_speech_is_heard_and_answered_with_sound(
     live: Live, world: World, service: SpeechService, speech: bytes
 ) -> None:
     world.orchestrator.log, service.texts = run_of_sentences(), [QUESTION]
-    import numpy as np  # noqa: PLC0415 - of this test alone
-
-    samples = np.frombuffer(speech, dtype="<i2")
-    places = np.arange(len(samples) * 24_000 // RATE) * (RATE / 24_000)
-    at_24_khz = np.interp(places, np.arange(len(samples)), samples).astype("<i2").tobytes()
     async with live(**speaking(service)) as client, talking(client) as connection:
         await events(connection, "session.created")
         await connection.input_audio_buffer.append(
-            audio=base64.b64encode(bytes(20_000) + at_24_khz + bytes(48_000)).decode()
+            audio=base64.b64encode(bytes(20_000) + at_rate(speech, 24_000) + bytes(48_000)).decode()
         )
         received = await events(connection, "response.done")
     kinds = [each.type for each in received]

@@ -2,9 +2,6 @@
 
 import asyncio
 import json
-import shutil
-import subprocess
-import wave
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -20,28 +17,18 @@ from tests.doubles.speech import SOUND_OF_A_PIECE, SpeechService, seconds_of, sp
 from tests.service.gateway.conftest import Live, Settings, World
 from tests.service.gateway.fakes import RUN_ID
 from tests.service.gateway.test_voice_chat import TIMEOUT_S, heard, opened, pieces, place_is_free, run_of_sentences, say
+from tests.speaking import RATE, ogg_opus, silence, spoken_sentence
 
-RATE = 22_050
-"""Of espeak-ng."""
+RECORDING = Path(__file__).parents[2] / "data" / "sound" / "question.webm"
+"""By a browser."""
 QUESTION = "How many days of leave do I have?"
 SET_UP = {"type": "audio", "input": {"format": "pcm16", "rate": RATE}, "output": True, "asks": {"language": "en"}}
 
 
 @pytest.fixture(scope="module")
-def speech(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+def speech() -> bytes:
     """A spoken question, PCM of 16 bits."""
-    program = shutil.which("espeak-ng")
-    if program is None:
-        pytest.skip("install espeak-ng, which makes the speech of this test")
-    path: Path = tmp_path_factory.mktemp("speech") / "question.wav"
-    subprocess.run([program, "-v", "en", "-w", str(path), QUESTION], check=True)
-    with wave.open(str(path)) as file:
-        assert (file.getframerate(), file.getnchannels(), file.getsampwidth()) == (RATE, 1, 2)
-        return file.readframes(file.getnframes())
-
-
-def silence(seconds_: float) -> bytes:
-    return bytes(2 * round(RATE * seconds_))
+    return spoken_sentence(QUESTION)
 
 
 @pytest.fixture
@@ -143,6 +130,30 @@ async def test_who_speaks_interrupts_what_is_said(
     assert sound == [], "nothing more is said"
     assert len(service.spoken) == 1
     assert world.orchestrator.cancelled == [RUN_ID]
+
+
+@pytest.mark.parametrize("container", ["ogg", "webm"])
+async def test_speech_is_found_in_opus_as_it_is_recorded(
+    live: Live, world: World, service: SpeechService, speech: bytes, container: str
+) -> None:
+    world.orchestrator.log, service.texts = run_of_sentences(), [QUESTION]
+    spoken = {"ogg": b"".join(ogg_opus(silence(0.6) + speech + silence(1.0))), "webm": RECORDING.read_bytes()}[
+        container
+    ]
+    async with live(**speaking(service)) as client, opened(client) as socket:
+        await say(socket, type="audio", input={"format": "opus", "turn_detection": True}, asks={"language": "en"})
+        for start in range(0, len(spoken), 300):
+            await socket.send(spoken[start : start + 300])
+        events, _ = await all_heard(socket, "spoken")
+        await socket.send(b"OggS\x00\x02" + b"garbage" * 20_000)
+        assert (await heard(socket, "error"))[-1]["data"]["reason"] == "SOUND_NOT_UNDERSTOOD"
+    at_s = {each["event"]: each["data"]["at_s"] for each in events if "at_s" in each["data"]}
+    assert 0.5 < at_s["speech_started"] < 0.6 + 0.3
+    assert 1.0 < at_s["speech_stopped"] - at_s["speech_started"] < 3.0
+    (file,) = service.files
+    assert file[0] == "speech.wav"
+    assert 1.5 < seconds_of(file[1]) < 3.5
+    assert world.orchestrator.requests[0].question == QUESTION
 
 
 async def test_opus_is_handed_on_as_it_is_when_it_is_committed(
