@@ -75,6 +75,10 @@ class Agent:
     output: Mapping[str, Any] | None = None
     """JSON Schema of an object: its model fills it in, and the answer carries it as `block`. Not together with tools."""
 
+    checked_first: bool = False
+    """Whether its model gives its answer whole, by a schema, with the numbers of its sources and whether they carry it. It is
+    checked before any of it is shown. Its tools, its work and its output go before it."""
+
     show: Callable[[Mapping[str, Any]], str] | None = None
     """The text that shows a block. Without: its fields as an outline."""
 

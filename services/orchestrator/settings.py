@@ -203,6 +203,11 @@ class OrchestratorSettings(MessageStoreSettings, SigningServiceSettings):
     """Whether each system prompt begins with a secret mark, and a text or a call in which the model repeats it is stopped. Off
     saves a model with a very short context 64 tokens."""
 
+    grounded_answers: Literal["streamed", "checked"] = "streamed"
+    """How a model answers in grounded chat. `streamed`: each word is shown as it is written, and judged behind it. `checked`: it
+    gives an object with the answer, its sources and whether they carry it, and nothing is shown before that is checked: the first
+    word comes when the last is written. A model that does not follow the schema streams."""
+
     verify: Literal["mark", "remove", "off"] = "mark"
     """What becomes of a claim that its sources do not carry, unless the request says otherwise. `mark`: it loses its citation and
     is shown as not found. `remove`: its sentence is left out of the answer. `off`: nothing is checked."""

@@ -1,7 +1,8 @@
-"""Answers that an agent gives in its own shape: a block that its model fills in, or what its file makes without a model."""
+"""Answers that an agent gives in its own shape: a block that its model fills in, an answer that is whole before it is shown, or
+what its file makes without a model."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -12,11 +13,13 @@ from kit.errors import GroundworkError
 from kit.llm import Restart
 from services.orchestrator.agent import Agent, Found, Made
 from services.orchestrator.answering.blocks import fill_in, outline, violation, with_marks_of
+from services.orchestrator.answering.citations import cited_numbers
 from services.orchestrator.answering.drafting import EXTRACTIVE, MODEL, Draft, Drafter, Question, degraded, restarted
 from services.orchestrator.answering.generation import Generator, Listener
 from services.orchestrator.prompts import rules
 from services.orchestrator.steps.run import Run
 
+_CARRIED, _INSUFFICIENT = ("supported", "partial"), "insufficient"
 _log = structlog.get_logger()
 
 
@@ -31,21 +34,52 @@ async def write_own_draft(run: Run, drafter: Drafter, agent: Agent, question: Qu
     return await _without_model(run, drafter, agent, question)
 
 
-async def _by_model(run: Run, drafter: Drafter, generator: Generator, agent: Agent, question: Question) -> Draft:
+async def write_checked_draft(run: Run, drafter: Drafter, agent: Agent, question: Question) -> Draft:
+    """The answer of a model that gives it whole. Of one that does not follow the schema, the answer as it is streamed."""
+    if drafter.generator is None or not drafter.model_name or not question.evidence:
+        return await drafter.write(question, run.journal)
+    schema = _answer_schema([each.number for each in question.evidence])
+    try:
+        said = await _filled(run, drafter.generator, schema, rules.WHOLE_ANSWER, agent, question)
+    except GroundworkError as error:
+        await run.say(degraded("answer", "llm", error, "Showing the answer as it is written."))
+        return await drafter.write(question, run.journal)
+    answer, numbers = str(said["answer"]).strip(), said["citations"]
+    if said["support_status"] == _INSUFFICIENT or not answer:
+        return await drafter.refuse_written(question, run.journal)
+    if not cited_numbers(answer):
+        answer += "".join(f" [{number}]" for number in numbers)
+    return await drafter.take_over(answer, question, run.journal)
+
+
+def _answer_schema(numbers: Sequence[int]) -> Mapping[str, Any]:
+    citations = {"type": "array", "items": {"type": "integer", "enum": list(numbers)}}
+    status = {"type": "string", "enum": [*_CARRIED, _INSUFFICIENT]}
+    properties = {"answer": {"type": "string"}, "citations": citations, "support_status": status}
+    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
+
+
+async def _filled(
+    run: Run, generator: Generator, schema: Mapping[str, Any], system: str, agent: Agent, question: Question
+) -> Mapping[str, Any]:
     async def tell_of_restart(restart: Restart) -> None:
         await run.say(restarted(restart))
 
-    block = await fill_in(
+    return await fill_in(
         generator,
-        agent.output or {},
+        schema,
         question.text,
         question.history,
         question.evidence,
-        system=rules.with_prompt(rules.BLOCK, agent.prompt),
+        system=rules.with_prompt(system, agent.prompt),
         max_tokens=question.answer_tokens,
         listener=Listener(restarted=tell_of_restart),
         called=question.called,
     )
+
+
+async def _by_model(run: Run, drafter: Drafter, generator: Generator, agent: Agent, question: Question) -> Draft:
+    block = await _filled(run, generator, agent.output or {}, rules.BLOCK, agent, question)
     draft = await drafter.judge(_text(agent, block), question, run.journal)
     # A draft that quotes the documents instead is not what the block says.
     return _with_block(draft, block, question) if draft.method == MODEL else draft

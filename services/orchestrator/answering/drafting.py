@@ -236,6 +236,20 @@ class Drafter:
         await screen.settle(draft.text)
         return draft
 
+    async def take_over(self, text: str, question: Question, journal: Journal) -> Draft:
+        """As `write`, for a text that the model has given whole."""
+        screen = Screen(journal, before=question.before)
+        draft = _claiming(await question.checking(journal).check(text))
+        draft = await self._with_conflicts(await self._improved(draft, text, question, journal, screen), question)
+        await screen.settle(draft.text)
+        return draft
+
+    async def refuse_written(self, question: Question, journal: Journal) -> Draft:
+        """The refusal of a model that says that the sources do not answer, shown."""
+        draft = await self._refused(question, MODEL)
+        await Screen(journal, before=question.before).settle(draft.text)
+        return draft
+
     async def judge(self, text: str, question: Question, journal: Journal, checking: Checking | None = None) -> Draft:
         """A text that a model has written with the evidence before it, judged. When it cites passages and none of them carries
         anything of it, the documents are quoted instead, if they answer the question. `checking` may have judged parts of it."""
@@ -277,6 +291,10 @@ class Drafter:
             draft, text = await self._generate(self.generator, question, journal)
         except GroundworkError as error:
             return await self._fallen_back(error, question, journal, screen)
+        return await self._improved(draft, text, question, journal, screen)
+
+    async def _improved(self, draft: Draft, text: str, question: Question, journal: Journal, screen: Screen) -> Draft:
+        """The draft of what a model wrote, or quotes where it says something wrong and they answer better."""
         if draft.is_refusal or draft.is_about_actions or not _says_something_wrong(draft):
             return draft
         if not draft.carries_something:
@@ -338,8 +356,7 @@ class Drafter:
             text = f"{generated.invented_citations} citation(s) of sources that do not exist were removed."
             await journal.write(Thinking("verify", text, Degradation("llm", "INVENTED_CITATION", text)))
         text = await finished_text(generated.text, generated.reason, journal)
-        checked = await checking.check(text)
-        draft = _drafted(replace(checked, verification=checked.verification or _NOTHING_CLAIMED))
+        draft = _claiming(await checking.check(text))
         return _as_far_as_it_got(draft, generated.reason), text
 
     async def _fallen_back(self, error: GroundworkError, question: Question, journal: Journal, screen: Screen) -> Draft:
@@ -423,6 +440,11 @@ def _drafted(checked: CheckedAnswer) -> Draft:
         return Draft(quoted.text, MODEL, None, None, quoted.citations)
     verification = placed(checked.verification, quoted.text)
     return Draft(quoted.text, MODEL, verification, verification.support_status, quoted.citations)
+
+
+def _claiming(checked: CheckedAnswer) -> Draft:
+    """The draft of an answer that should have claimed something."""
+    return _drafted(replace(checked, verification=checked.verification or _NOTHING_CLAIMED))
 
 
 async def finished_text(text: str, reason: FinishReason, journal: Journal) -> str:

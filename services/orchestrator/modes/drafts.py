@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from services.orchestrator.agent import Agent
-from services.orchestrator.answering.agent_drafts import write_own_draft
+from services.orchestrator.answering.agent_drafts import write_checked_draft, write_own_draft
 from services.orchestrator.answering.drafting import Draft, Drafter, Question, degraded
 from services.orchestrator.answering.quotes import number_quotes
 from services.orchestrator.errors import BudgetSpent
@@ -46,6 +46,8 @@ async def write_draft(
     )
     if agent.output is not None or (agent.without_model is not None and not affordable.model_name):
         return await write_own_draft(run, affordable, agent, asked)
+    if agent.checked_first:
+        return await write_checked_draft(run, affordable, agent, asked)
     return await affordable.write(asked, run.journal)
 
 

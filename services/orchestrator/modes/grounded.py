@@ -48,7 +48,16 @@ class Grounded(Mode):
     delivers = True
     remembers = True
 
-    def __init__(self, services: ModeServices, limits: Limits, with_tools: ChatLimits = ChatLimits()) -> None:  # noqa: B008 - frozen
+    def __init__(
+        self,
+        services: ModeServices,
+        limits: Limits,
+        with_tools: ChatLimits = ChatLimits(),  # noqa: B008 - frozen
+        *,
+        checks_first: bool = False,
+    ) -> None:
+        """With `checks_first` no answer is shown before it is checked."""
+        self._checks_first = checks_first
         self.budgets = limits.budgets
         self._agents = services.agents
         self._router = Router(services.agents, services.model)
@@ -66,6 +75,7 @@ class Grounded(Mode):
         chosen = await run.once("agent", partial(self._choose, run, record), AgentChosen)
         agent = self._agents.get(chosen.name) or await self._instead(run, chosen)
         agent = _as_asked(agent, record.request)
+        agent = replace(agent, checked_first=agent.checked_first or self._checks_first)
         if self._drafter.model_name:
             agent = replace(agent, prompt=await self._remembering.added_to(agent.prompt, run, record))
         asked = record.request.budgets
@@ -146,4 +156,5 @@ def _as_asked(agent: Agent, request: RunRequest) -> Agent:
 
 
 def build_mode(services: ModeServices, settings: OrchestratorSettings) -> Mode:
-    return Grounded(services, Limits.of(settings), ChatLimits.of(settings))
+    checks_first = settings.grounded_answers == "checked"
+    return Grounded(services, Limits.of(settings), ChatLimits.of(settings), checks_first=checks_first)

@@ -13,6 +13,17 @@ Rules:
 - {QUOTED}
 - Be brief and answer in the language of the question."""
 
+WHOLE_ANSWER = f"""You answer questions from the numbered sources and from nothing else.
+Rules:
+- Use only what the sources say. Never add what you know from elsewhere.
+- `answer`: brief, in the language of the question. After every sentence stands the number of its source in square brackets: [1].
+- `citations`: the numbers of all sources that the answer cites.
+- `support_status`: "supported" when the sources carry the whole answer, "partial" when they answer a part of the question, and
+  "insufficient" when they do not answer it. Then `answer` and `citations` are empty.
+- {QUOTED}
+- Reply with one JSON object that follows the schema, and with nothing else."""
+"""To a model whose answer is checked before any of it is shown."""
+
 BLOCK = f"""You fill in a form from the numbered sources and from nothing else.
 Rules:
 - Use only what the sources say. Never add what you know from elsewhere. Leave empty what they do not say.
