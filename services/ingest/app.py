@@ -58,6 +58,7 @@ from services.ingest.reading.unkept.files import UnkeptFiles
 from services.ingest.reading.unkept.handlers import ReadingServicer
 from services.ingest.scanning import Gatekeeper
 from services.ingest.settings import IngestSettings
+from services.ingest.sources.access_refresh import AccessRefresh, AccessTimes
 from services.ingest.sources.desk import SourceDesk
 from services.ingest.sources.files import SourceFiles
 from services.ingest.sources.known import KnownFiles
@@ -166,7 +167,16 @@ async def run_api(settings: IngestSettings) -> None:
             access=source_access,
             now=_now,
         )
-        schedule = SourceSchedule(sources, shared.collections, syncs, opener, _now)
+        refresh = AccessRefresh(
+            sources=sources,
+            opener=opener,
+            known=known,
+            syncs=syncs,
+            access=source_access,
+            times=AccessTimes(settings.source_access_every_s, settings.source_access_withhold_after_s),
+            now=_now,
+        )
+        schedule = SourceSchedule(sources, shared.collections, syncs, opener, refresh, _now)
         service.spawn(lasting("sources", lambda: lead(shared.leases, schedule.run, lease=_SOURCES_LEASE)))
         service.spawn(lasting("clearing", shared.clearing.run))
         service.spawn(lasting("collections", shared.collections.follow))
@@ -186,7 +196,16 @@ async def run_api(settings: IngestSettings) -> None:
                 access=shared.access,
                 keys=keys,
                 sources=SourceDesk(
-                    sources, shared.documents, known, shared.catalog, shared.access, opener, keys, _now, _new_id
+                    sources,
+                    shared.documents,
+                    known,
+                    shared.catalog,
+                    shared.access,
+                    opener,
+                    keys,
+                    _now,
+                    _new_id,
+                    settings.source_access_every_s,
                 ),
                 source_files=SourceFiles(
                     sources=sources,

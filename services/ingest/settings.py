@@ -113,6 +113,15 @@ class IngestSettings(MessageStoreSettings, LocalUserSettings, SigningServiceSett
     """Files that a source may have; one with more fails as SOURCE_TOO_LARGE. A hundred thousand take some 100 MB while they are
     compared."""
 
+    source_access_every_s: float = Field(default=900.0, ge=1)
+    """Seconds after which a source that says who may read its files is asked again, also while it is paused. A reader who is taken
+    out at the source finds its document that long at most. Google Drive is asked for one list of the files, and in a shared drive
+    for the readers of each file."""
+
+    source_access_withhold_after_s: float = Field(default=3600.0, ge=1)
+    """Seconds for which a source may be unable to say who may read its files. After that owners of the collection alone read its
+    documents, until it says it again."""
+
     egress_allowed_networks: str = ""
     """Networks that are not public and may be connected to when a source leads there, in CIDR notation with commas between them:
     `10.20.0.0/16`. None by default."""

@@ -17,6 +17,8 @@ class GitHub(HttpDouble):
         super().__init__()
         self.token = "t0ken"
         self.files: dict[str, str] = {}
+        self.collaborators: list[str] | None = None
+        """Logins of those who may read a private repository; None for a public one."""
         self.truncates = False
         """Whether a tree is too large for one answer."""
         self._commits: dict[str, dict[str, str]] = {}
@@ -39,7 +41,12 @@ class GitHub(HttpDouble):
             return self.answer(404, {"message": "Not Found"})
         match request.path.removeprefix(f"/repos/{REPOSITORY}").strip("/").split("/"):
             case [""]:
-                answer = self.answer(200, {"full_name": REPOSITORY, "default_branch": "main"})
+                is_private = self.collaborators is not None
+                answer = self.answer(200, {"full_name": REPOSITORY, "default_branch": "main", "private": is_private})
+            case ["collaborators"] if self.collaborators is not None:
+                size, start = int(request.query["per_page"]), int(request.query["page"]) - 1
+                page = self.collaborators[start * size :][:size]
+                answer = self.answer(200, [{"login": each, "permissions": {"pull": True}} for each in page])
             case ["commits", "main"]:
                 head = list(self._commits)[-1]
                 answer = self.answer(200, {"sha": head, "commit": {"tree": {"sha": self._tree(self._commits[head])}}})

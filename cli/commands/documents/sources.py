@@ -254,7 +254,8 @@ def _change(source_id: str, body: Json, *, as_json: bool) -> None:
 
 def _tell(output: Output, source: Json) -> int:
     """Shows a source with what is wrong with it. Returns the exit code."""
-    is_wrong = bool(source["error"] or source["failing_count"])
+    access = source.get("access") or {}
+    is_wrong = bool(source["error"] or source["failing_count"] or access.get("error"))
     if output.as_json:
         output.json(source)
         return int(is_wrong)
@@ -263,6 +264,11 @@ def _tell(output: Output, source: Json) -> int:
         output.remarks([_progress(source)])
     if source["error"]:
         output.out.print(f"[red]failed[/red] {escape(source['error']['message'])} ({source['error']['reason']})")
+    if access.get("error"):
+        what = "withheld from all but owners" if access["withheld"] else "access not refreshed"
+        output.out.print(f"[red]{what}[/red] {escape(access['error']['message'])} ({access['error']['reason']})")
+    elif access:
+        output.remarks([f"who may read it was refreshed {access['refreshed_at'] or 'by its syncs'}"])
     for file in source["failing"]:
         output.out.print(f"  [red]failed[/red] {escape(file['path'])}: {escape(file['message'])} ({file['reason']})")
     if source["failing_count"] > len(source["failing"]):

@@ -8447,6 +8447,8 @@ export interface components {
          *     }
          */
         Source: {
+            /** @description How who may read its documents follows the source; null where the collection says it. */
+            access: components["schemas"]["SourceAccess"] | null;
             /**
              * Collection Id
              * @description Collection that it fills.
@@ -8529,6 +8531,29 @@ export interface components {
             state: "waiting" | "syncing" | "paused" | "failed" | "removing" | "unknown";
             /** @description The sync under way, else the last one. */
             sync: components["schemas"]["SourceSync"] | null;
+        };
+        /**
+         * SourceAccess
+         * @description How who may read the documents of a source follows who may read its files.
+         */
+        SourceAccess: {
+            /** @description Why it did not say it since. */
+            error: components["schemas"]["DocumentError"] | null;
+            /**
+             * Every S
+             * @description Seconds after which the source is asked again, also while it is paused.
+             */
+            every_s: number;
+            /**
+             * Refreshed At
+             * @description When the source last said who may read its files; null while its syncs alone have.
+             */
+            refreshed_at: string | null;
+            /**
+             * Withheld
+             * @description Whether it did not say it for too long. Owners of the collection alone read its documents until it does.
+             */
+            withheld: boolean;
         };
         /**
          * SourceList

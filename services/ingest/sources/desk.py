@@ -15,10 +15,11 @@ from services.ingest.documents.catalog import Catalog
 from services.ingest.documents.uploads import naming
 from services.ingest.errors import BadSource, CollectionNotFound, SourceNotFound
 from services.ingest.ports import DocumentStore, Keys
+from services.ingest.sources.access_refresh import AccessTimes
 from services.ingest.sources.known import KnownFiles
 from services.ingest.sources.models import SourceRecord, SourceReport
 from services.ingest.sources.opening import SourceOpener
-from services.ingest.sources.ports import SourceStore
+from services.ingest.sources.ports import AccessReader, SourceStore
 
 EVERY_S = 900
 _EVERY_LEAST_S, _EVERY_MOST_S = 60, 7 * 86_400
@@ -66,6 +67,7 @@ class SourceDesk:
         keys: Keys,
         now: Callable[[], datetime],
         new_id: Callable[[], str],
+        access_every_s: float = AccessTimes.every_s,
     ) -> None:
         self._sources = sources
         self._documents = documents
@@ -76,6 +78,7 @@ class SourceDesk:
         self._keys = keys
         self._now = now
         self._new_id = new_id
+        self._access_every_s = access_every_s
 
     async def create(self, caller: Principal, new: NewSource) -> SourceReport:
         """Makes a source, whose first sync begins at once. Raises BadSource, CollectionNotFound, NotYours, SourceAway."""
@@ -84,8 +87,6 @@ class SourceDesk:
             caller.require(ADMIN)
         collection = await self._catalog.get_to_edit(caller, new.collection_id)
         settings = self._opener.checked_settings(kind, new.settings, new.secrets)
-        if kind.tells_readers(settings):
-            check_owned(collection)
         name = _checked_name(new.name or kind.default_name(settings))
         content = json.dumps([new.kind, new.collection_id, name, sorted(settings.items()), new.every_s])
 
@@ -106,8 +107,9 @@ class SourceDesk:
             if not attempt.is_first and await self._sources.get(*record.place):
                 return record.source_id
             await self._check_room(record)
-            async with self._opener.open(record):
-                pass  # what is wrong with its settings is said now
+            async with self._opener.open(record) as reader:  # what is wrong with its settings is said now
+                if isinstance(reader, AccessReader) and kind.tells_readers(settings) and not reader.is_public:
+                    check_owned(collection)
             with suppress(AlreadyExists):  # an earlier attempt was
                 await self._sources.create(record)
             return record.source_id
@@ -166,7 +168,10 @@ class SourceDesk:
                 paused=now.paused if change.paused is None else change.paused,
                 sync=sync,
             )
-            return now if change.secrets is None else self._opener.seal(now, change.secrets)
+            if change.secrets is None:
+                return now
+            # With other secrets the source may say again who may read.
+            return self._opener.seal(replace(now, access=replace(now.access, next_at=self._now())), change.secrets)
 
         return await self._changed(caller, source_id, changed)
 
@@ -220,7 +225,8 @@ class SourceDesk:
         """With what the records of its documents say."""
         files = (await self._known.of(record.place)).values()
         pending, rejected = sum(file.is_pending for file in files), sum(file.is_rejected for file in files)
-        return SourceReport(record, len(files), pending, rejected)
+        every_s = self._access_every_s if self._opener.tells_readers(record) else 0.0
+        return SourceReport(record, len(files), pending, rejected, access_every_s=every_s)
 
     async def _whole_report(self, caller: Principal, record: SourceRecord) -> SourceReport:
         """With the files that could not be taken and the documents that could not be read, as far as the caller may know of them;

@@ -11,7 +11,7 @@ from kit.access.principal import current_principal
 from services.ingest.adapters.jetstream.encoding import document_message
 from services.ingest.sources.desk import NewSource, SourceChange, SourceDesk
 from services.ingest.sources.files import SourceFiles
-from services.ingest.sources.models import SourceReport, SourceState, SyncState, state_of
+from services.ingest.sources.models import AccessState, SourceReport, SourceState, SyncState, state_of
 
 _STATE = {
     SourceState.WAITING: ingest_pb2.SOURCE_STATE_WAITING,
@@ -104,6 +104,19 @@ def source_message(report: SourceReport, *, in_list: bool = False) -> ingest_pb2
         pending_count=report.pending_count,
         failing_count=sync.failing_count + report.rejected_count,
         failing=[] if in_list else _failing(report),
+        access=_access_message(record.access, report.access_every_s) if report.access_every_s else None,
+    )
+
+
+def _access_message(access: AccessState, every_s: float) -> ingest_pb2.SourceAccess:
+    every = Duration()
+    every.FromTimedelta(timedelta(seconds=every_s))
+    error = access.error
+    return ingest_pb2.SourceAccess(
+        every=every,
+        refreshed_at=_timestamp(access.refreshed_at) if access.refreshed_at else None,
+        error=ingest_pb2.DocumentError(reason=error.reason, message=error.message) if error else None,
+        withheld=access.is_withheld,
     )
 
 

@@ -104,6 +104,20 @@ class SyncState:
 
 
 @dataclass(frozen=True)
+class AccessState:
+    """How refreshing who may read a source's documents went."""
+
+    refreshed_at: datetime | None = None
+    """When the source last said who may read its files."""
+    next_at: datetime | None = None
+    """When it is asked again; None: once its interval has passed since it was made."""
+    error: Failure | None = None
+    """Why it did not say it since."""
+    is_withheld: bool = False
+    """Whether owners of the collection alone read its documents until the source says it again."""
+
+
+@dataclass(frozen=True)
 class SourceRecord:
     """A source: where its files are, where they go, and how that goes."""
 
@@ -130,6 +144,7 @@ class SourceRecord:
     accepts_empty: bool = False
     """Whether that sync may remove all files."""
     sync: SyncState = SyncState()
+    access: AccessState = AccessState()
     newer_fields: Mapping[str, Any] = field(default_factory=dict)
     """As a document's."""
 
@@ -174,3 +189,5 @@ class SourceReport:
     """Those that could not be read."""
     rejected: Sequence[Document] = ()
     """Some of them, where one source was asked for."""
+    access_every_s: float = 0.0
+    """How often the source is asked who may read its files; 0 where it does not say it."""

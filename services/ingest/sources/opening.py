@@ -31,7 +31,8 @@ class SourceOpener:
     def checked_settings(
         self, kind: SourceKind, settings: Mapping[str, str], secrets: Mapping[str, str]
     ) -> Mapping[str, str]:
-        """Those that are not empty. Raises BadSource for what the kind does not know, and for what it lacks, and UrlRefused."""
+        """Those that are not empty, and the kind's defaults. Raises BadSource for what the kind does not know or what it lacks,
+        and UrlRefused."""
         for given, is_secret in ((settings, False), (secrets, True)):
             known = [each.name for each in kind.fields if each.is_secret is is_secret]
             if unknown := sorted(given.keys() - set(known)):
@@ -43,9 +44,13 @@ class SourceOpener:
         for each in kind.fields:
             if each.is_required and not (secrets if each.is_secret else settings).get(each.name):
                 raise BadSource(f"a source of kind {kind.name} needs {each.name}: {each.says}")
+            if each.choices and settings.get(each.name) and settings[each.name] not in each.choices:
+                raise BadSource(
+                    f"{each.name} is {' or '.join(each.choices)}, not {settings[each.name][:40]!r}: {each.says}"
+                )
             if each.is_url and (url := settings.get(each.name)):
                 place_of(url)
-        return {name: value for name, value in settings.items() if value}
+        return {**kind.defaults, **{name: value for name, value in settings.items() if value}}
 
     def seal(self, record: SourceRecord, secrets: Mapping[str, str]) -> SourceRecord:
         """The record with these secrets, instead of those that it had."""
@@ -57,6 +62,10 @@ class SourceOpener:
         """Raises BadSource, SourceAway."""
         secrets = self._secrets(record)
         return self.kind(record.kind).open(Opening(record.tenant_id, record.settings, secrets, self._surroundings))
+
+    def tells_readers(self, record: SourceRecord) -> bool:
+        """Whether the source says who may read a file."""
+        return record.kind in self._kinds and self._kinds[record.kind].tells_readers(record.settings)
 
     def watch(self, record: SourceRecord) -> AsyncIterator[None] | None:
         """Tells when something has changed at the source; None where only the schedule can tell. Raises BadSource."""

@@ -1,13 +1,13 @@
 """What a sync needs from outside. A kind of source is a module in services/ingest/adapters/sources with a SourceKind named KIND."""
 
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from kit.network.egress import EgressGuard
-from services.ingest.sources.models import SourceFile, SourceListing, SourceRecord
+from services.ingest.sources.models import FileReaders, SourceFile, SourceListing, SourceRecord
 
 
 class SourceReader(Protocol):
@@ -20,6 +20,17 @@ class SourceReader(Protocol):
         """The bytes of a listed file. Raises FileNotTaken for what is wrong with this file alone."""
 
 
+@runtime_checkable
+class AccessReader(Protocol):
+    """A source that is open and says who may read its files."""
+
+    is_public: bool
+    """Whether it is known that everybody may read every file."""
+
+    async def describe_access(self, keys: Collection[str]) -> Mapping[str, FileReaders]:
+        """Who may read the files of these keys now. A file that is left out is read by nobody. Raises SourceAway and SourceBusy."""
+
+
 @dataclass(frozen=True)
 class SourceField:
     """Something that a person says of a source."""
@@ -30,6 +41,8 @@ class SourceField:
     is_required: bool = False
     is_secret: bool = False
     is_url: bool = False
+    choices: tuple[str, ...] = ()
+    """What it may be; empty for anything."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +82,9 @@ class SourceKind:
     needs_admin: bool = False
     """Whether only who sees all of the tenant may make one."""
     tells_readers: Callable[[Mapping[str, str]], bool] = lambda _: False
-    """Whether a source with these settings says who may read a file."""
+    """Whether a source with these settings says who may read a file. Then its reader is an AccessReader."""
+    defaults: Mapping[str, str] = field(default_factory=dict)
+    """Settings of a new source that does not name them. Sources of earlier releases stay without them."""
     watch: Callable[[Opening], AsyncIterator[None]] | None = None
     """Tells when something has changed there, until closed; None where only the schedule can tell."""
 

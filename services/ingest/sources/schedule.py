@@ -1,8 +1,8 @@
-"""When sources are synced: by their schedule, when a person wants it, when they tell of a change, and when a sync was cut off. Runs
-in one process at a time, the one that has the lease."""
+"""When sources are synced: by their schedule, when a person wants it, when they tell of a change, and when a sync was cut off. Who
+may read is refreshed by a clock of its own. Runs in one process at a time, the one that has the lease."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import aclosing
 from datetime import datetime, timedelta
 
@@ -12,6 +12,7 @@ from kit.access.principal import Principal, use_principal
 from kit.errors import GroundworkError
 from services.ingest.documents.uploads import naming
 from services.ingest.ports import CollectionStore
+from services.ingest.sources.access_refresh import AccessRefresh
 from services.ingest.sources.models import SourceRecord
 from services.ingest.sources.opening import SourceOpener
 from services.ingest.sources.ports import SourceStore
@@ -40,16 +41,20 @@ class SourceSchedule:
         collections: CollectionStore,
         syncs: SourceSyncs,
         opener: SourceOpener,
+        refresh: AccessRefresh,
         now: Callable[[], datetime],
     ) -> None:
         self._sources = sources
         self._collections = collections
         self._syncs = syncs
         self._opener = opener
+        self._refresh = refresh
         self._now = now
         self._records: dict[_Place, SourceRecord] = {}
         self._working: dict[_Place, asyncio.Task[None]] = {}
         self._watching: dict[_Place, asyncio.Task[None]] = {}
+        self._refreshing: dict[_Place, asyncio.Task[None]] = {}
+        """Sources that are asked who may read. They wait neither for a sync nor for an end of a pause."""
         self._removing: set[_Place] = set()
         self._touched: set[_Place] = set()
         """Sources that reported a change since their last sync began."""
@@ -57,7 +62,7 @@ class SourceSchedule:
 
     async def run(self) -> None:
         """Until cancelled. Raises Unavailable when the store cannot be followed."""
-        for left in (self._records, self._working, self._watching, self._removing):
+        for left in (self._records, self._working, self._watching, self._refreshing, self._removing):
             left.clear()
         async with asyncio.TaskGroup() as group:
             group.create_task(self._follow())
@@ -76,8 +81,8 @@ class SourceSchedule:
             async for place, record in changes:
                 if record is None:
                     self._records.pop(place, None)
-                    self._stop(self._watching, place)
-                    self._stop(self._working, place)
+                    for tasks in (self._watching, self._working, self._refreshing):
+                        self._stop(tasks, place)
                 else:
                     self._records[place] = record
                 self._something.set()
@@ -87,7 +92,7 @@ class SourceSchedule:
             task.cancel()
 
     def _tend(self, group: asyncio.TaskGroup, place: _Place, record: SourceRecord) -> None:
-        for tasks in (self._working, self._watching):
+        for tasks in (self._working, self._watching, self._refreshing):
             if place in tasks and tasks[place].done():
                 del tasks[place]
                 if tasks is self._working:
@@ -98,15 +103,21 @@ class SourceSchedule:
                 self._stop(self._working, place)
         elif place not in self._watching:
             self._watching[place] = group.create_task(self._watch(record))
-        if place not in self._working and self._has_room(place[0]) and self._is_due(record):
+        if (
+            place not in self._refreshing
+            and self._has_room(self._refreshing, place[0])
+            and self._refresh.is_due(record)
+        ):
+            self._refreshing[place] = group.create_task(self._charged(record, self._refresh.refresh))
+        if place not in self._working and self._has_room(self._working, place[0]) and self._is_due(record):
             self._touched.discard(place)
             if record.deleting:
                 self._removing.add(place)
-            self._working[place] = group.create_task(self._work(record))
+            self._working[place] = group.create_task(self._charged(record, self._work))
 
-    def _has_room(self, tenant_id: str) -> bool:
-        of_tenant = sum(1 for each, _ in self._working if each == tenant_id)
-        return len(self._working) < _AT_ONCE and of_tenant < _AT_ONCE_OF_TENANT
+    def _has_room(self, tasks: Mapping[_Place, object], tenant_id: str) -> bool:
+        of_tenant = sum(1 for each, _ in tasks if each == tenant_id)
+        return len(tasks) < _AT_ONCE and of_tenant < _AT_ONCE_OF_TENANT
 
     def _is_due(self, record: SourceRecord) -> bool:
         if record.deleting:
@@ -120,17 +131,20 @@ class SourceSchedule:
         return wait <= timedelta() or wait > timedelta(days=8)
 
     async def _work(self, record: SourceRecord) -> None:
-        """What is due for one source. Whatever is wrong with it keeps nothing from the others."""
+        if record.deleting or await self._lost_its_collection(record):
+            await self._syncs.remove_all(record)
+        else:
+            await self._syncs.sync(record)
+
+    async def _charged(self, record: SourceRecord, work: Callable[[SourceRecord], Awaitable[None]]) -> None:
+        """Does what is due for one source. Whatever is wrong with it keeps nothing from the others."""
         tenant_id, source_id = record.place
         with (
             use_principal(Principal(tenant_id, _SUBJECT)),
             structlog.contextvars.bound_contextvars(tenant_id=tenant_id, source_id=source_id),
         ):
             try:
-                if record.deleting or await self._lost_its_collection(record):
-                    await self._syncs.remove_all(record)
-                else:
-                    await self._syncs.sync(record)
+                await work(record)
             except GroundworkError as error:
                 _log.warning("source_not_tended", reason=error.reason, error=error.message)
                 await asyncio.sleep(_RETRY_AFTER_S)

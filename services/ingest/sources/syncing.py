@@ -25,6 +25,7 @@ from services.ingest.sources.models import (
     FAILING_KEPT,
     Counts,
     FailingFile,
+    FileReaders,
     SourceFile,
     SourceRecord,
     SyncState,
@@ -88,6 +89,12 @@ class SourceSyncs:
         self._deletion = deletion
         self._access = access
         self._now = now
+        self._newer_readers: dict[tuple[str, str], dict[str, FileReaders]] = {}
+        """By source and key, of what a refresh of access reads while a sync works by an older listing."""
+
+    def newer_readers(self, place: tuple[str, str]) -> dict[str, FileReaders] | None:
+        """Where a refresh of access notes what the source says from now on; None while no listing is worked on."""
+        return self._newer_readers.get(place)
 
     async def sync(self, source: SourceRecord) -> None:
         """One sync, whose outcome is in the record then. Raises Unavailable when the record cannot be written."""
@@ -107,6 +114,8 @@ class SourceSyncs:
                 await self._bring_into_step(source, progress)
         except* Exception as errors:
             failed = why_failed(errors)
+        finally:
+            self._newer_readers.pop(source.place, None)
 
         def ended(now: SourceRecord) -> SourceRecord:
             at, wait_s = self._now(), float(now.every_s)
@@ -159,6 +168,7 @@ class SourceSyncs:
             had_trouble = source.sync.error is not None or source.sync.failing_count > 0
             reads_all = had_trouble or (retries and any(file.is_rejected for file in known.values()))
             listing = await in_time(reader.list_changes("" if reads_all else source.sync.cursor))
+            self._newer_readers[source.place] = {}
             known = await self._known.of(source.place)
             if listing.is_complete and known and not listing.files and not source.accepts_empty:
                 raise SourceEmpty(
@@ -170,14 +180,20 @@ class SourceSyncs:
             wanted = [file for file in listing.files if is_wanted(source, file, known, retries=retries)]
             read_anew = {file.key for file in wanted}
             as_they_are = [file for file in listing.files if file.key not in read_anew]
-            await self._access.narrow(source, wanted, known)
-            progress.lists_again = not await self._access.refresh(source, as_they_are, known)
+            await self._access.narrow(source, (self._as_told(source, file) for file in wanted), known)
+            all_are = await self._access.refresh(source, (self._as_told(source, file) for file in as_they_are), known)
+            progress.lists_again = not all_are
             gone = gone_keys(listing, known)
             progress.count(total=len(wanted) + len(gone) + len(listing.problems))
             await self._take_all(source, reader, wanted, known, gone, progress)
             still_known = await self._known.of(source.place)
             await self._remove(source, [still_known[key] for key in gone if key in still_known], progress)
             progress.cursor = source.sync.cursor if progress.lists_again else listing.cursor
+
+    def _as_told(self, source: SourceRecord, file: SourceFile) -> SourceFile:
+        """The file with the readers that a refresh of access has read since it was listed."""
+        newer = self._newer_readers.get(source.place, {}).get(file.key)
+        return file if newer is None else replace(file, readers=newer)
 
     async def _take_all(
         self,
@@ -212,7 +228,7 @@ class SourceSyncs:
         progress: _Progress,
     ) -> None:
         try:
-            taken = await self._taking.take(source, reader, file, known, left_behind)
+            taken = await self._taking.take(source, reader, self._as_told(source, file), known, left_behind)
         except FileNotTaken as error:
             progress.fail(FailingFile(file.key, error.reason, error.message))
         except (SourceAway, SourceBusy):

@@ -50,6 +50,10 @@ class SourceUser:
         request = ingest_pb2.UpdateSourceRequest(source_id=self.source_id, secrets=given)
         await self.stub.UpdateSource(request, timeout=TIMEOUT_S)
 
+    async def pause(self) -> None:
+        request = ingest_pb2.UpdateSourceRequest(source_id=self.source_id, paused=True)
+        await self.stub.UpdateSource(request, timeout=TIMEOUT_S)
+
     async def until(self, holds: Callable[[ingest_pb2.Source], bool]) -> ingest_pb2.Source:
         async with asyncio.timeout(TIMEOUT_S):
             while not holds(found := await self.get()):
@@ -63,6 +67,11 @@ class SourceUser:
         return await self.until(
             lambda it: it.state in (WAITING, FAILED) and it.sync.ended_at != before and not it.pending_count
         )
+
+    async def readers(self, path: str) -> list[str]:
+        """Subjects of the access list of a file's document."""
+        request = ingest_pb2.GetDocumentAccessRequest(document_id=(await self.documents())[path].document_id)
+        return list((await self.stub.GetDocumentAccess(request, timeout=TIMEOUT_S)).access.subjects)
 
     async def documents(self) -> Mapping[str, ingest_pb2.Document]:
         """By path at the source."""

@@ -12,7 +12,7 @@ from kit.errors import FailedPrecondition, InvalidArgument
 from tests.doubles.drive import DOCUMENT, Drive
 from tests.doubles.http_double import Failure
 from tests.service.ingest.conftest import TIMEOUT_S, System
-from tests.service.ingest.source_user import FAILED, WAITING, SourceUser, source_user
+from tests.service.ingest.source_user import FAILED, PAUSED, WAITING, SourceUser, source_user
 
 ANN, BOB = ({"type": "user", "emailAddress": f"{name}@example.com"} for name in ("Ann", "bob"))
 STAFF = {"type": "group", "emailAddress": "staff@example.com"}
@@ -144,3 +144,18 @@ async def test_drive_that_cannot_be_read_is_refused_when_it_is_made(drive: Drive
     del drive.files["r00t"]["permissions"]
     with pytest.raises(FailedPrecondition, match="make the account one that may share it"):
         await make(user, drive)
+
+
+async def test_reader_who_is_taken_out_at_a_paused_source_is_taken_out_here(drive: Drive, user: SourceUser) -> None:
+    drive.put("d1", "plan.txt", b"The tower is to be painted green.")
+    drive.change("d1", permissions=[ANN, BOB])
+    await make(user, drive)
+    await user.until(lambda it: it.file_count == 1 and not it.pending_count)
+    document = (await user.documents())["d1"]
+    await user.pause()
+    drive.change("d1", permissions=[ANN])
+    # Other secrets have the source asked at once, as its interval does.
+    await user.change(secrets={"service_account": drive.service_account})
+    source = await user.until(lambda it: it.access.HasField("refreshed_at"))
+    assert (source.state, source.access.every.seconds, source.access.withheld) == (PAUSED, 900, False)
+    assert await readers(user, document) == (["ann@example.com"], [])

@@ -73,6 +73,33 @@ async def test_what_is_done_on_the_branch_is_done_to_its_documents(github: GitHu
     assert set(await user.documents()) == {"docs/plan.md", "docs/deep/new.md"}
 
 
+async def test_private_repository_is_read_by_its_collaborators(github: GitHub, user: SourceUser) -> None:
+    github.files = {"plan.md": "The tower is to be painted green."}
+    github.commit()
+    github.collaborators = ["Ann", *(f"user{number}" for number in range(150))]
+    await user.own_collection()
+    await make(user, github)
+    source = await user.until(lambda it: it.file_count == 1 and not it.pending_count)
+    assert source.settings["access"] == "source"
+    assert await user.readers("plan.md") == sorted(["ann", *(f"user{number}" for number in range(150))])
+    github.collaborators = ["Bob"]
+    await user.pause()
+    await user.change(secrets={"token": github.token})
+    await user.until(lambda it: it.access.HasField("refreshed_at"))
+    assert await user.readers("plan.md") == ["bob"]
+
+
+async def test_readers_of_a_private_repository_that_github_does_not_name_are_asked_of_a_person(
+    github: GitHub, user: SourceUser
+) -> None:
+    github.commit()
+    github.collaborators = ["ann"]
+    github.failures = [Failure(f"GET /repos/{REPOSITORY}/collaborators", 403, {"message": "Must have push access"})]
+    with pytest.raises(FailedPrecondition, match=r"Must have push access.*access=collection"):
+        await make(user, github)
+    await make(user, github, access="collection")
+
+
 async def test_token_that_is_taken_away_loses_no_document_and_another_one_goes_on(
     github: GitHub, user: SourceUser
 ) -> None:
@@ -88,6 +115,7 @@ async def test_token_that_is_taken_away_loses_no_document_and_another_one_goes_o
     assert "give the source another one" in source.error.message
     assert set(await user.documents()) == {"plan.md"}
     await user.change(secrets={"token": github.token})
+    await user.until(lambda it: it.access.HasField("refreshed_at"))
     limited = {"x-ratelimit-remaining": "0", "retry-after": "1800"}
     github.failures = [Failure(f"GET /repos/{REPOSITORY}", 403, headers=limited)]
     source = await user.synced()

@@ -31,6 +31,7 @@ def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[MailHost]:
 @pytest.fixture
 async def user(system: System) -> AsyncIterator[SourceUser]:
     async with source_user(system) as made:
+        await made.own_collection()
         yield made
 
 
@@ -48,6 +49,7 @@ async def test_what_is_done_to_messages_is_done_to_their_documents(host: MailHos
     await make(user, host, folders="INBOX,Projects/*")
     source = await user.until(lambda it: it.sync.HasField("ended_at") and not it.pending_count)
     assert (source.state, source.sync.added_count, source.failing_count) == (WAITING, 4, 1), source
+    assert await user.readers(next(iter(await user.documents()))) == [USER.lower()]
     assert source.failing[0].reason == "MAIL_BROKEN"
     assert not any(b"STORE" in command for command in host.commands), "nothing is marked as seen"
     before = {document.name: document for document in (await user.documents()).values()}

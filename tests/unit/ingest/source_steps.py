@@ -1,13 +1,13 @@
 """A source in memory with a world of ingestion around it."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 from services.ingest.documents.models import Document, Status
-from services.ingest.errors import FileNotTaken
+from services.ingest.errors import FileNotTaken, SourceAway
 from services.ingest.sources.desk import SourceDesk
 from services.ingest.sources.known import KnownFiles
 from services.ingest.sources.models import FileReaders, SourceFile, SourceListing, SourceRecord
@@ -26,6 +26,8 @@ AFTER = {"same.md": "Nobody touches this.", "edited.md": "Second.", "new/name.md
 class Place:
     """A source in memory."""
 
+    is_public = False
+
     def __init__(self) -> None:
         self.files: dict[str, str] = {}
         self.broken: set[str] = set()
@@ -33,6 +35,8 @@ class Place:
         self.listing: dict[str, Any] = {}
         self.cursors: list[str] = []
         self.readers: dict[str, FileReaders] = {}
+        self.away: SourceAway | None = None
+        """Raised when it is asked who may read."""
         self.before_fetch: Callable[[], Awaitable[None]] | None = None
 
     async def list_changes(self, cursor: str) -> SourceListing:
@@ -47,6 +51,11 @@ class Place:
         if file.key in self.broken:
             raise FileNotTaken("FILE_UNREADABLE", "it cannot be read; mend it")
         yield self.files[file.key].encode()
+
+    async def describe_access(self, keys: Collection[str]) -> Mapping[str, FileReaders]:
+        if self.away is not None:
+            raise self.away
+        return {key: readers for key, readers in self.readers.items() if key in self.files}
 
 
 class PlainSealer:

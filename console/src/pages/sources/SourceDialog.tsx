@@ -89,6 +89,10 @@ function Progress({ source }: { source: Source }) {
   return (
     <>
       <Failure>{source.error?.message}</Failure>
+      <Failure>
+        {source.access?.error &&
+          t(source.access.withheld ? "sourcesPage.accessWithheld" : "sourcesPage.accessLate", { why: source.access.error.message })}
+      </Failure>
       <Status>
         <strong>{t(`sourcesPage.state_${source.state}`)}</strong>
         {sync && source.state === "syncing" && (
@@ -112,6 +116,19 @@ function Progress({ source }: { source: Source }) {
           <dt>{t("sourcesPage.everyFact")}</dt>
           <dd>{format.duration(source.every_s)}</dd>
         </div>
+        {source.access && (
+          <div>
+            <dt>{t("sourcesPage.accessFact")}</dt>
+            <dd>
+              {source.access.refreshed_at
+                ? t("sourcesPage.accessAt", {
+                    at: format.moment(source.access.refreshed_at),
+                    every: format.duration(source.access.every_s),
+                  })
+                : format.duration(source.access.every_s)}
+            </dd>
+          </div>
+        )}
         {Object.entries(source.settings).map(([name, value]) => (
           <div key={name}>
             <dt dir="ltr">{name}</dt>

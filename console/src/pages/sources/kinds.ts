@@ -40,6 +40,7 @@ export type FieldName =
   | "folder";
 
 const only: KindField = { name: "only", example: "*.md,*.pdf" };
+const access: KindField = { name: "access", example: "source, collection" };
 
 export const KINDS: Record<KindName, KindField[]> = {
   web: [
@@ -53,6 +54,7 @@ export const KINDS: Record<KindName, KindField[]> = {
     { name: "branch" },
     { name: "path", example: "docs" },
     only,
+    access,
     { name: "token", isSecret: true },
   ],
   s3: [
@@ -68,6 +70,7 @@ export const KINDS: Record<KindName, KindField[]> = {
     { name: "server", isRequired: true, example: "imap.example.com" },
     { name: "user", isRequired: true, example: "anna@example.com" },
     { name: "password", isRequired: true, isSecret: true },
+    access,
     { name: "folders", example: "INBOX,Projects/*" },
     { name: "since", example: "2024-01-31" },
     { name: "security", example: "tls, starttls" },
@@ -76,7 +79,7 @@ export const KINDS: Record<KindName, KindField[]> = {
   drive: [
     { name: "folder", isRequired: true, example: "drive.google.com/drive/folders/…" },
     only,
-    { name: "access", example: "source, collection" },
+    access,
     { name: "service_account", isSecret: true },
     { name: "acts_for", example: "anna@example.com" },
     { name: "client_id", isSecret: true },

@@ -2339,6 +2339,7 @@ class Source(_message.Message):
     PENDING_COUNT_FIELD_NUMBER: _builtins.int
     FAILING_COUNT_FIELD_NUMBER: _builtins.int
     FAILING_FIELD_NUMBER: _builtins.int
+    ACCESS_FIELD_NUMBER: _builtins.int
     source_id: _builtins.str
     """Unique within the tenant."""
     kind: _builtins.str
@@ -2389,6 +2390,10 @@ class Source(_message.Message):
     def failing(self) -> _containers.RepeatedCompositeFieldContainer[Global___FailingFile]:
         """Some of them, by path, at most 400. Empty in a list of sources."""
 
+    @_builtins.property
+    def access(self) -> Global___SourceAccess:
+        """How who may read its documents follows the source; absent where the collection says it."""
+
     def __init__(
         self,
         *,
@@ -2409,14 +2414,55 @@ class Source(_message.Message):
         pending_count: _builtins.int = ...,
         failing_count: _builtins.int = ...,
         failing: _abc.Iterable[Global___FailingFile] | None = ...,
+        access: Global___SourceAccess | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["created_at", b"created_at", "error", b"error", "every", b"every", "next_sync_at", b"next_sync_at", "sync", b"sync"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["access", b"access", "created_at", b"created_at", "error", b"error", "every", b"every", "next_sync_at", b"next_sync_at", "sync", b"sync"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["collection_id", b"collection_id", "created_at", b"created_at", "error", b"error", "every", b"every", "failing", b"failing", "failing_count", b"failing_count", "file_count", b"file_count", "kind", b"kind", "name", b"name", "next_sync_at", b"next_sync_at", "owner", b"owner", "pending_count", b"pending_count", "secret_names", b"secret_names", "settings", b"settings", "source_id", b"source_id", "state", b"state", "sync", b"sync"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["access", b"access", "collection_id", b"collection_id", "created_at", b"created_at", "error", b"error", "every", b"every", "failing", b"failing", "failing_count", b"failing_count", "file_count", b"file_count", "kind", b"kind", "name", b"name", "next_sync_at", b"next_sync_at", "owner", b"owner", "pending_count", b"pending_count", "secret_names", b"secret_names", "settings", b"settings", "source_id", b"source_id", "state", b"state", "sync", b"sync"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Source: _TypeAlias = Source  # noqa: Y015
+
+@_typing.final
+class SourceAccess(_message.Message):
+    """How who may read the documents of a source follows who may read its files."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    EVERY_FIELD_NUMBER: _builtins.int
+    REFRESHED_AT_FIELD_NUMBER: _builtins.int
+    ERROR_FIELD_NUMBER: _builtins.int
+    WITHHELD_FIELD_NUMBER: _builtins.int
+    withheld: _builtins.bool
+    """Whether it did not say it for too long: owners of the collection alone read its documents until it does."""
+    @_builtins.property
+    def every(self) -> _duration_pb2.Duration:
+        """Time from one question to the source to the next, also while it is paused."""
+
+    @_builtins.property
+    def refreshed_at(self) -> _timestamp_pb2.Timestamp:
+        """When the source last said who may read its files; absent while its syncs alone have."""
+
+    @_builtins.property
+    def error(self) -> Global___DocumentError:
+        """Why it did not say it since; absent when it did."""
+
+    def __init__(
+        self,
+        *,
+        every: _duration_pb2.Duration | None = ...,
+        refreshed_at: _timestamp_pb2.Timestamp | None = ...,
+        error: Global___DocumentError | None = ...,
+        withheld: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["error", b"error", "every", b"every", "refreshed_at", b"refreshed_at"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["error", b"error", "every", b"every", "refreshed_at", b"refreshed_at", "withheld", b"withheld"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SourceAccess: _TypeAlias = SourceAccess  # noqa: Y015
 
 @_typing.final
 class SourceSync(_message.Message):

@@ -45,6 +45,19 @@ class FailingFile(BaseModel):
     document_id: str | None = Field(description="Its document; null where there is none.")
 
 
+class SourceAccess(BaseModel):
+    """How who may read the documents of a source follows who may read its files."""
+
+    every_s: float = Field(description="Seconds after which the source is asked again, also while it is paused.")
+    refreshed_at: Moment | None = Field(
+        description="When the source last said who may read its files; null while its syncs alone have."
+    )
+    error: DocumentError | None = Field(description="Why it did not say it since.")
+    withheld: bool = Field(
+        description="Whether it did not say it for too long. Owners of the collection alone read its documents until it does."
+    )
+
+
 class Source(BaseModel):
     """A place from which a collection is filled, and with which it stays in step."""
 
@@ -67,6 +80,7 @@ class Source(BaseModel):
                 "file_count": 12,
                 "pending_count": 0,
                 "failing_count": 1,
+                "access": None,
                 "failing": [
                     {
                         "path": "2024/scan.pdf",
@@ -99,6 +113,9 @@ class Source(BaseModel):
     failing_count: int = Field(description="Files that could not be taken or read.")
     failing: list[FailingFile] = Field(
         description="Some of them by path, at most 400. Empty in a list of sources: ask for the source."
+    )
+    access: SourceAccess | None = Field(
+        description="How who may read its documents follows the source; null where the collection says it."
     )
 
 

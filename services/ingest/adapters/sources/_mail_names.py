@@ -7,8 +7,8 @@ from email.errors import HeaderParseError
 from email.header import decode_header, make_header
 from typing import Any
 
+from services.ingest.adapters.sources._patterns import path_part
 from services.ingest.sources.models import SourceFile
-from services.ingest.sources.patterns import path_part
 
 _FOLDER_CHARS, _SUBJECT_CHARS, _ADDRESS_CHARS = 80, 100, 200
 

@@ -3,16 +3,16 @@ listed anew once an hour, since changes do not tell what a folder hands down to 
 
 import json
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
 from services.ingest.adapters.source_http import body_of, secret_url, source_http
 from services.ingest.adapters.sources._drive_api import FOLDER, DriveApi, DriveRefused
 from services.ingest.adapters.sources._google_token import GoogleToken
-from services.ingest.errors import BadSource, FileNotTaken, SourceAway, SourceTooLarge
+from services.ingest.adapters.sources._patterns import matcher, path_part
+from services.ingest.errors import FileNotTaken, SourceAway, SourceTooLarge
 from services.ingest.sources.models import FailingFile, FileReaders, SourceFile, SourceListing
-from services.ingest.sources.patterns import matcher, path_part
 from services.ingest.sources.ports import Opening, SourceField, SourceKind, SourceReader
 
 _API = "https://www.googleapis.com"
@@ -32,6 +32,8 @@ _SHARES = "make the account one that may share it (an editor), or make the sourc
 
 class DriveReader:
     """The files below one folder, by their ids."""
+
+    is_public = False
 
     def __init__(self, api: DriveApi, opening: Opening, now: Callable[[], float] = time.time) -> None:
         settings = opening.settings
@@ -66,6 +68,10 @@ class DriveReader:
         problems: list[FailingFile] = []
         files = await self._below_root(problems)
         return SourceListing(files, problems=problems, cursor=json.dumps([token, listed_at]))
+
+    async def describe_access(self, keys: Collection[str]) -> Mapping[str, FileReaders]:  # noqa: ARG002 - one list has all
+        files = await self._below_root([])
+        return {file.key: file.readers for file in files if file.readers is not None}
 
     async def _changes(self, token: str, listed_at: float) -> SourceListing | None:
         """None where all has to be listed: a folder has changed, or the token is too old."""
@@ -219,8 +225,6 @@ def _tells_readers(settings: Mapping[str, str]) -> bool:
 @asynccontextmanager
 async def _open(opening: Opening) -> AsyncIterator[SourceReader]:
     settings, guard = opening.settings, opening.surroundings.guard
-    if settings.get("access", "source") not in ("source", "collection"):
-        raise BadSource("access is source or collection: who may read a file there, or who may read the collection")
     endpoint = settings.get("endpoint", "").rstrip("/")
     secret_url(endpoint or _API, "endpoint")
     async with source_http(guard) as token_http:
@@ -240,7 +244,11 @@ KIND = SourceKind(
         SourceField(
             "only", "only files whose names match one of these patterns, with commas between them, as *.md,*.pdf"
         ),
-        SourceField("access", "source by default: who may read a file there; or collection: all who may read that"),
+        SourceField(
+            "access",
+            "source by default: who may read a file there; or collection: all who may read that",
+            choices=("source", "collection"),
+        ),
         SourceField("acts_for", "address of whom a service account acts for, where the domain lets it"),
         SourceField("endpoint", f"{_API} by default", is_url=True),
         SourceField("service_account", "JSON file of a service account's key", is_secret=True),

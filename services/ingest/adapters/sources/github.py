@@ -2,7 +2,7 @@
 changed since a commit is asked for by comparing the two."""
 
 import contextlib
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 from urllib.parse import quote
@@ -10,9 +10,9 @@ from urllib.parse import quote
 import httpx
 
 from services.ingest.adapters.source_http import Sign, SourceHttp, body_of, secret_url, source_http
+from services.ingest.adapters.sources._patterns import matcher
 from services.ingest.errors import BadSource, FileNotTaken, SourceAway, SourceTooLarge
-from services.ingest.sources.models import SourceFile, SourceListing
-from services.ingest.sources.patterns import matcher
+from services.ingest.sources.models import FileReaders, SourceFile, SourceListing
 from services.ingest.sources.ports import Opening, SourceField, SourceKind, SourceReader
 
 _API = "https://api.github.com"
@@ -20,6 +20,12 @@ _HEADERS = {"Accept": "application/vnd.github+json", "X-GitHub-Api-Version": "20
 _RAW = {**_HEADERS, "Accept": "application/vnd.github.raw+json"}
 _COMPARED_MOST = 300
 """Files that a comparison tells of. One that tells of so many may have left some out."""
+_PAGE, _COLLABORATOR_PAGES_MAX = 100, 20
+"""More people than a document's access list holds are not asked for."""
+_SHARES = (
+    "GitHub names the collaborators of a private repository to tokens of people who may write to it. Give the source such a token, "
+    "or make it with access=collection"
+)
 _FILE_MODES = ("100644", "100755")
 """Neither links nor other repositories."""
 
@@ -38,12 +44,37 @@ class RepositoryReader:
         self._below = f"{folder}/" if (folder := settings.get("path", "").strip("/")) else ""
         self._matches = matcher(settings.get("only", ""))
         self._max_files = opening.surroundings.max_files
+        self._tells_readers = tells_readers(settings)
+        self._readers: FileReaders | None = None
+        self.is_public = False
 
     async def look(self) -> None:
         """Raises SourceAway where the repository or the branch cannot be read."""
         found = await self._get("")
         self._branch = self._branch or str(found["default_branch"])
+        if self._tells_readers:
+            self._readers = await self._who(found)
         await self._head()
+
+    async def describe_access(self, keys: Collection[str]) -> Mapping[str, FileReaders]:
+        readers = await self._who(await self._get(""))
+        return dict.fromkeys(keys, readers)
+
+    async def _who(self, found: Mapping[str, Any]) -> FileReaders:
+        """Everybody for a public repository, else its collaborators by their logins. Raises SourceAway."""
+        self.is_public = found.get("private") is False
+        if self.is_public:
+            return FileReaders(is_public=True)
+        logins = set[str]()
+        for page in range(1, _COLLABORATOR_PAGES_MAX + 1):
+            answer = await self._http.text(f"{self._url}/collaborators?per_page={_PAGE}&page={page}", _HEADERS)
+            if answer.status_code != 200:
+                raise _refused(answer, _SHARES)
+            listed = _json(answer)
+            logins |= {str(each["login"]).lower() for each in listed if each.get("permissions", {}).get("pull")}
+            if len(listed) < _PAGE:
+                break
+        return FileReaders(frozenset(logins))
 
     async def list_changes(self, cursor: str) -> SourceListing:
         head, tree = await self._head()
@@ -113,17 +144,14 @@ class RepositoryReader:
         return path.startswith(self._below) and self._matches(path)
 
     def _file(self, path: str, sha: str, size_bytes: int) -> SourceFile:
-        return SourceFile(path, sha, size_bytes, path.removeprefix(self._below))
+        return SourceFile(path, sha, size_bytes, path.removeprefix(self._below), readers=self._readers)
 
     async def _get(self, path: str) -> Any:
         """Raises SourceAway."""
         answer = await self._http.text(f"{self._url}{path}", _HEADERS)
         if answer.status_code != 200:
-            raise _refused(answer)
-        try:
-            return answer.json()
-        except ValueError as error:
-            raise SourceAway("the server does not answer as GitHub does; see that the endpoint is right") from error
+            raise _refused(answer, "see that repository and branch are there, and that the token may read its contents")
+        return _json(answer)
 
     async def fetch(self, file: SourceFile) -> AsyncIterator[bytes]:
         async with self._http.ask(f"{self._url}/git/blobs/{file.version}", _RAW) as answer:
@@ -142,14 +170,26 @@ def _may_be_no_file(change: Mapping[str, Any]) -> bool:
     return change.get("additions", 0) == 1 and ("+Subproject commit " in patch or "\n\\ No newline" in patch)
 
 
-def _refused(answer: httpx.Response) -> SourceAway:
+def _json(answer: httpx.Response) -> Any:
+    """Raises SourceAway."""
+    try:
+        return answer.json()
+    except ValueError as error:
+        raise SourceAway("the server does not answer as GitHub does; see that the endpoint is right") from error
+
+
+def _refused(answer: httpx.Response, what: str) -> SourceAway:
     said = str(answer.status_code)
     with contextlib.suppress(ValueError, AttributeError):
         said = f"{said} {answer.json().get('message', '')}".strip()[:200]
     if answer.status_code == 401:
         return SourceAway(f"GitHub does not know the token ({said}); give the source another one")
-    what = "see that repository and branch are there, and that the token may read its contents"
     return SourceAway(f"the repository cannot be read ({said}); {what}")
+
+
+def tells_readers(settings: Mapping[str, str]) -> bool:
+    """Sources of releases that did not ask for collaborators have no such setting."""
+    return settings.get("access") == "source"
 
 
 def _signer(opening: Opening) -> Sign | None:
@@ -185,8 +225,15 @@ KIND = SourceKind(
             "only", "only files whose names match one of these patterns, with commas between them, as *.md,*.pdf"
         ),
         SourceField("endpoint", f"{_API} by default; of a GitHub Enterprise Server https://HOST/api/v3", is_url=True),
+        SourceField(
+            "access",
+            "source: collaborators of a private repository, and everybody for a public one; or collection: all who may read that",
+            choices=("source", "collection"),
+        ),
         SourceField("token", "that may read the contents of the repository", is_secret=True),
     ),
     open=_open,
     default_name=lambda settings: settings["repository"].rpartition("/")[2],
+    tells_readers=tells_readers,
+    defaults={"access": "source"},
 )

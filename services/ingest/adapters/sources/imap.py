@@ -3,8 +3,9 @@ for ever. What is new and what is gone is told by comparing UIDs with those of t
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from datetime import date
 from typing import Any
 
@@ -23,7 +24,7 @@ from services.ingest.adapters.sources._mail_folders import (
 from services.ingest.adapters.sources._mail_names import described
 from services.ingest.adapters.sources._oauth_token import refresher
 from services.ingest.errors import BadSource, FileNotTaken, SourceAway, SourceTooLarge
-from services.ingest.sources.models import FailingFile, SourceFile, SourceListing
+from services.ingest.sources.models import FailingFile, FileReaders, SourceFile, SourceListing
 from services.ingest.sources.ports import Opening, SourceField, SourceKind, SourceReader
 
 _TLS_PORT, _PLAIN_PORT = 993, 143
@@ -40,15 +41,22 @@ _NOT_TO_OPEN = {b"\\noselect", b"\\nonexistent"}
 class MailReader:
     """The messages of some folders. Nothing is changed in them, not even whether a message was seen."""
 
+    is_public = False
+
     def __init__(self, connection: SourceMail, opening: Opening) -> None:
         self._connection = connection
         self._wanted = wanted_folders(opening.settings.get("folders", "INBOX"))
         self._since = _day(opening.settings.get("since", ""))
         self._max_files = opening.surroundings.max_files
+        self._user = FileReaders(frozenset([opening.settings["user"].lower()]))
+        self._readers = self._user if tells_readers(opening.settings) else None
 
     async def look(self) -> None:
         """Raises SourceAway where the mailbox cannot be opened or a folder is not there."""
         await self._folders()
+
+    async def describe_access(self, keys: Collection[str]) -> Mapping[str, FileReaders]:
+        return dict.fromkeys(keys, self._user)
 
     async def list_changes(self, cursor: str) -> SourceListing:
         before, now, problems, count = read_cursor(cursor), dict[str, MailFolder](), list[FailingFile](), 0
@@ -161,7 +169,7 @@ class MailReader:
                     problems.append(FailingFile(place.key, "FILE_TOO_LARGE", what))
                     continue
                 if said is not None:
-                    files.append(described(place.key, place.folder, said))
+                    files.append(replace(described(place.key, place.folder, said), readers=self._readers))
         return files
 
     async def _envelopes(self, places: Sequence[MailPlace]) -> Mapping[int, Mapping[bytes, Any]]:
@@ -174,6 +182,11 @@ class MailReader:
             return {uid: said for uid, said in found.items() if b"ENVELOPE" in said}
 
         return await self._connection.call(ask)
+
+
+def tells_readers(settings: Mapping[str, str]) -> bool:
+    """Sources of releases that did not say whose a mailbox is have no such setting."""
+    return settings.get("access") == "source"
 
 
 def _text(name: str | bytes) -> str:
@@ -235,8 +248,13 @@ KIND = SourceKind(
             "folders",
             "INBOX by default; names with commas between them, with * for any characters, as INBOX,Projects/*",
         ),
+        SourceField(
+            "access",
+            "source: the user alone, and owners of the collection; or collection: all who may read that",
+            choices=("source", "collection"),
+        ),
         SourceField("since", "only messages that arrived on this day or later, as 2024-01-31"),
-        SourceField("security", "tls by default, or starttls"),
+        SourceField("security", "tls by default, or starttls", choices=("tls", "starttls")),
         SourceField("port", f"{_TLS_PORT} by default, {_PLAIN_PORT} with starttls"),
         SourceField(
             "token_url",
@@ -250,4 +268,6 @@ KIND = SourceKind(
     ),
     open=_open,
     default_name=lambda settings: settings["user"],
+    tells_readers=tells_readers,
+    defaults={"access": "source"},
 )
