@@ -1,7 +1,6 @@
 """Text as it is said aloud: no Markdown, no citation marks, no addresses, and figures, dates and times in words.
 
-ICU spells numbers out in the language of the text. Where the gender of a noun decides how a number is said the figure stays: a
-voice knows more about that than we do.
+ICU spells numbers out in the language of the text, in the form that the words around them ask for.
 """
 
 import re
@@ -13,6 +12,8 @@ import icu
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
+from services.gateway.voice.inflection import MASCULINE, german_day_rule, neighbours, number_rule, russian_case
+
 _MARK = re.compile(r"\s?\[\d{1,4}\]")
 _ADDRESS = re.compile(r"https?://\S+?(?=[.,;:!?)\]]*(?:\s|$))")
 _CELL = re.compile(r"\s*(?:\||\t)\s*")
@@ -20,21 +21,37 @@ _DATE = re.compile(r"(?P<year>\d{4})-(?P<month>\d{2})-(?P<day>\d{2})")
 _DOTTED_DATE = re.compile(r"(?P<day>\d{1,2})\.(?P<month>\d{1,2})\.(?P<year>\d{4})")
 _TIME = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)(\s(?:Uhr|o'clock))?")
 _ORDINAL = re.compile(r"(\d{1,4})(?:st|nd|rd|th)")
+_GERMAN_DAY = re.compile(
+    r"(\d{1,2})\.(?=\s(?:Januar|Februar|März|April|Mai|Juni|Juli|August|September|Oktober|November|Dezember)\b)"
+)
 _NUMBER = re.compile(
-    r"([€$£]\s?)?(\d{1,3}(?:[.,\u00a0\u202f ]\d{3})+(?:[.,]\d{1,6})?|\d{1,9}(?:[.,]\d{1,6})?)(\s?[%€£$])?"
+    r"([€$£₽₪]\s?)?(\d{1,3}(?:[.,\u00a0\u202f ]\d{3})+(?:[.,]\d{1,6})?|\d{1,9}(?:[.,]\d{1,6})?)(\s?[%€£$₽₪])?"
 )
 _FIGURES = re.compile(
     r"(?<![\w.,:/+–-])(?<!\d\s)(?:"
-    + "|".join(re.sub(r"\?P<\w+>", "", each.pattern) for each in (_DATE, _DOTTED_DATE, _TIME, _ORDINAL, _NUMBER))
+    + "|".join(
+        re.sub(r"\?P<\w+>", "", each.pattern) for each in (_DATE, _DOTTED_DATE, _TIME, _ORDINAL, _GERMAN_DAY, _NUMBER)
+    )
     + r")(?![\w:/–-]|[.,\s]\d)"
 )
 """Not within codes, addresses, ranges and telephone numbers."""
-_CURRENCIES = {"€": "EUR", "$": "USD", "£": "GBP"}
-_PERCENT = {"en": "percent", "de": "Prozent", "ru": "%", "he": "אחוז", "fr": "pour cent", "es": "por ciento"}
+_CURRENCIES = {"€": "EUR", "$": "USD", "£": "GBP", "₽": "RUB", "₪": "ILS"}
+_PERCENT = icu.MeasureUnit.createPercent()
+_WRITTEN_PERCENT = {"fr": "pour cent", "es": "por ciento"}
+"""Where ICU has the sign alone."""
+_HOURS = icu.MeasureUnit.createHour()
 _FULL_HOUR = {"en": "o'clock", "de": "Uhr"}
-_YEARS = range(1100, 2100)
-_BY_GENDER = {"de": (1,), "ru": (1, 2), "he": tuple(range(1, 11)), "fr": (1,), "es": (1,)}
-"""The last figures of numbers that a noun inflects, by language."""
+_HOUR = {"en": "", "de": MASCULINE, "ru": MASCULINE, "he": "numbering"}
+"""The rule of an hour in the languages whose times are said in words."""
+_SPOKEN_ZERO = {"en": "oh", "ru": "ноль", "he": "אפס"}
+_DAY_AND_YEAR = {
+    "en": ("ordinal", "numbering-year"),
+    "de": ("ordinal-r", "numbering-year"),
+    "ru": ("ordinal-neuter-genitive", "ordinal-masculine-genitive"),
+    "he": ("cardinal-masculine-standalone", "numbering"),
+}
+"""The rules of a date."""
+_FEMININE_MONEY = {("he", "GBP")}
 _markdown = MarkdownIt("commonmark")
 
 
@@ -42,18 +59,22 @@ def spoken(text: str, language: str) -> str:
     """The words of `text` for a voice; `language` is an ISO 639-1 code. Empty where nothing of it is said."""
     said = _ADDRESS.sub(_host, _plain(_MARK.sub("", text)))
     said = _CELL.sub(", ", said)
-    return " ".join(_FIGURES.sub(lambda found: _said(found[0], language), said).split())
+    return " ".join(_FIGURES.sub(lambda found: _said(found, language), said).split())
 
 
-def _said(figures: str, language: str) -> str:
+def _said(place: re.Match[str], language: str) -> str:
+    figures = place[0]
+    before, after = neighbours(place)
     if found := _DATE.fullmatch(figures) or _DOTTED_DATE.fullmatch(figures):
-        return _date(found, language)
+        return _date(found, language, before, after)
     if found := _TIME.fullmatch(figures):
-        return _time(found, language)
+        return _time(found, language, before)
     if found := _ORDINAL.fullmatch(figures):
         return _spelt(int(found[1]), language, "ordinal") if language == "en" else figures
+    if figures.endswith("."):
+        return _spelt(int(figures[:-1]), language, german_day_rule(before)) if language == "de" else figures
     found = _NUMBER.fullmatch(figures)
-    return _number(found, language) if found else figures
+    return _number(found, language, before, after) if found else figures
 
 
 def document_title(name: str) -> str:
@@ -79,7 +100,7 @@ def _host(found: re.Match[str]) -> str:
     return (urlsplit(found[0]).hostname or "").removeprefix("www.")
 
 
-def _date(found: re.Match[str], language: str) -> str:
+def _date(found: re.Match[str], language: str, before: str, after: str) -> str:
     year, month, day = (int(found[name]) for name in ("year", "month", "day"))
     try:
         moment = datetime(year, month, day, tzinfo=UTC).timestamp()
@@ -88,38 +109,52 @@ def _date(found: re.Match[str], language: str) -> str:
     locale = icu.Locale(language)
     shape = icu.DateFormat.createDateInstance(icu.DateFormat.LONG, locale)
     shape.setTimeZone(icu.TimeZone.getGMT())
-    written = re.sub(r"\sг\.", " года", shape.format(moment))
-    if language in ("en", "de"):
-        kind = "ordinal" if language == "en" else "ordinal-r"
-        written = re.sub(rf"\b{day}\b\.?", _spelt(day, language, kind), written, count=1)
-        written = written.replace(str(year), _spelt(year, language, "numbering-year"))
-    return written
+    written: str = shape.format(moment)
+    if language not in _DAY_AND_YEAR:
+        return written
+    day_rule, year_rule = _DAY_AND_YEAR[language]
+    written = re.sub(r"\sг\.", "" if after.startswith("г") else " года", written)
+    said_day = _spelt(day, language, german_day_rule(before) if language == "de" else day_rule)
+    written = re.sub(rf"\b{day}\b\.?", said_day, written, count=1)
+    return written.replace(str(year), _spelt(year, language, year_rule))
 
 
-def _time(found: re.Match[str], language: str) -> str:
-    if language not in _FULL_HOUR:
+def _time(found: re.Match[str], language: str, before: str) -> str:
+    if language not in _HOUR:
         return found[0]
     hour, minute = int(found[1]), int(found[2])
-    words = [_spelt(hour, language)]
-    if language == "de" or not minute:
+    case = russian_case(before.lower()) if language == "ru" else ""
+    rule = f"cardinal-masculine-{case}" if case else _HOUR[language]
+    if not minute and case not in ("", "genitive"):
+        return found[0]
+    if not minute and language == "ru":
+        return f"{_spelt(hour, language, rule)} {_unit(_HOURS, hour, language, case)}"
+    words = [_spelt(hour, language, rule)]
+    if language == "de" or (not minute and language == "en"):
         words.append(_FULL_HOUR[language])
     if minute:
-        words.append(_spelt(minute, language) if minute > 9 or language == "de" else f"oh {_spelt(minute, language)}")
+        zero = _SPOKEN_ZERO.get(language, "") if minute < 10 else ""
+        words.append(f"{zero} {_spelt(minute, language, rule if language == 'ru' else '')}".strip())
     return " ".join(words)
 
 
-def _number(found: re.Match[str], language: str) -> str:
+def _number(found: re.Match[str], language: str, before: str, after: str) -> str:
     number = _value(found[2], language)
     if number is None:
         return found[0]
     sign = (found[1] or found[3] or "").strip()
-    if sign in _CURRENCIES:
-        return _amount(number, _CURRENCIES[sign], language)
-    if isinstance(number, int) and number % 100 not in (11, 12) and number % 10 in _BY_GENDER.get(language, ()):
-        return found[0]
-    is_year = found[2].isdigit() and number in _YEARS and language == "en"
-    said = _spelt(number, language, "numbering-year" if is_year else "")
-    return f"{said} {_PERCENT.get(language, '%')}" if sign == "%" else f"{said}{found[3] or ''}"
+    if sign:
+        unit = _PERCENT if sign == "%" else icu.CurrencyUnit(_CURRENCIES[sign])
+        is_feminine = (language, _CURRENCIES.get(sign)) in _FEMININE_MONEY
+        if sign == "%" and language in _WRITTEN_PERCENT:
+            return f"{_spelt(number, language)} {_WRITTEN_PERCENT[language]}"
+        if language == "ru" and russian_case(before.lower()) not in ("", "genitive"):
+            return found[0]
+        return _quantity(number, unit, language, before, "cardinal-feminine" if is_feminine else MASCULINE)
+    if isinstance(number, float):
+        return _spelt(number, language)
+    rule = number_rule(number, language, before, after)
+    return found[0] if rule is None else _spelt(number, language, rule)
 
 
 def _value(written: str, language: str) -> int | float | None:
@@ -147,20 +182,39 @@ def _symbols(language: str) -> str:
     return mark
 
 
-def _amount(number: float, currency: str, language: str) -> str:
-    """An amount of money: the number in words and the currency's name."""
-    formatter = icu.NumberFormatter.withLocale(icu.Locale(language)).unit(icu.CurrencyUnit(currency))
-    digits = 0 if isinstance(number, int) else 2
-    written: str = (
-        formatter.unitWidth(icu.UNumberUnitWidth.FULL_NAME).precision(icu.Precision.fixedFraction(digits))
-    ).formatDouble(float(number))
-    return re.sub(r"\d[\d.,\u00a0\u202f]*(?<=\d)", lambda _: _spelt(number, language), written, count=1)
+def _quantity(number: float, unit: icu.MeasureUnit, language: str, before: str, rule: str) -> str:
+    """A number in words with the name of its unit."""
+    case = russian_case(before.lower()) if language == "ru" and isinstance(number, int) else ""
+    is_inflected = isinstance(number, int) and rule.removeprefix("%") in _rules(language)
+    said = _spelt(number, language, (f"{rule}-{case}" if case else rule) if is_inflected else "")
+    name = _unit(unit, number, language, case)
+    return f"{name} {said}" if language == "he" and number == 1 else f"{said} {name}"
 
 
-def _spelt(number: float, language: str, kind: str = "") -> str:
+def _unit(unit: icu.MeasureUnit, number: float, language: str, case: str = "") -> str:
+    """The name of a unit as it stands behind a number."""
+    if case:  # of one: as behind a fraction, where Russian has the genitive singular
+        number = 1.5 if number % 10 == 1 and number % 100 != 11 else 5
+    formatter = icu.NumberFormatter.withLocale(icu.Locale(language)).unit(unit)
+    precision = icu.Precision.maxFraction(2)
+    written: str = formatter.unitWidth(icu.UNumberUnitWidth.FULL_NAME).precision(precision).formatDouble(float(number))
+    return re.sub(r"\d[\d.,\u00a0\u202f]*(?<=\d)", "", written, count=1).strip()
+
+
+def _spelt(number: float, language: str, rule: str = "") -> str:
+    """The number in words. Years are said without their first word where a language leaves it out."""
     speller = _speller(language)
-    said: str = speller.format(number, f"%spellout-{kind}") if kind else speller.format(number)
-    return said.replace("\u00ad", "")
+    is_known = rule in _rules(language)
+    said: str = speller.format(number, f"%spellout-{rule}") if is_known else speller.format(number)
+    said = said.replace("\u00ad", "")
+    return said.removeprefix("одна ") if rule.startswith("ordinal") and number >= 1000 else said
+
+
+@lru_cache(maxsize=64)
+def _rules(language: str) -> frozenset[str]:
+    speller = _speller(language)
+    names = (speller.getRuleSetName(number) for number in range(speller.getNumberOfRuleSetNames()))
+    return frozenset(name.removeprefix("%spellout-") for name in names)
 
 
 @lru_cache(maxsize=64)
