@@ -153,7 +153,7 @@ async def run_api(settings: IngestSettings) -> None:
         folders = watched_folders(settings.watched_folders, settings.data_dir / "watched-folders.json")
         guard = EgressGuard(parse_networks(settings.egress_allowed_networks))
         surroundings = Surroundings(folders, settings.source_max_files, guard)
-        opener = SourceOpener(source_kinds(), Sealer(settings.signing_key()), surroundings)
+        opener = SourceOpener(source_kinds(), Sealer(settings.signing_key()), surroundings, sources)
         known = KnownFiles(shared.documents)
         source_access = SourceAccess(shared.documents, shared.lists, _now)
         taking = FileTaking(uploads, source_access, _now)

@@ -29,6 +29,8 @@ class Drive(HttpDouble):
         super().__init__()
         self._key = rsa.generate_private_key(public_exponent=65_537, key_size=2048)
         self.refresh_token = "r3fresh"
+        self.rotates = False
+        """Whether a refresh token is exchanged for another one whenever it is used."""
         self.tokens: list[str] = []
         """Those that let in; clear them to take access away."""
         self.lets_in = True
@@ -149,7 +151,10 @@ class Drive(HttpDouble):
         if not is_right or not self.lets_in:
             return self.answer(400, {"error": "invalid_grant", "error_description": "Token has been revoked."})
         self.tokens.append(f"t{len(self.tokens)}")
-        return self.answer(200, {"access_token": self.tokens[-1], "expires_in": 3599, "token_type": "Bearer"})
+        given = {"access_token": self.tokens[-1], "expires_in": 3599, "token_type": "Bearer"}
+        if self.rotates and "refresh_token" in form:
+            self.refresh_token = given["refresh_token"] = f"r3fresh{len(self.tokens)}"
+        return self.answer(200, given)
 
     def _error(self, status: int, message: str, reason: str) -> web.Response:
         errors = [{"domain": "global", "reason": reason, "message": message}]

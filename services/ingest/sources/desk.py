@@ -18,7 +18,7 @@ from services.ingest.ports import DocumentStore, Keys
 from services.ingest.sources.access_refresh import AccessTimes
 from services.ingest.sources.known import KnownFiles
 from services.ingest.sources.models import SourceRecord, SourceReport
-from services.ingest.sources.opening import SourceOpener
+from services.ingest.sources.opening import NewSecrets, SourceOpener
 from services.ingest.sources.ports import AccessReader, SourceStore
 
 EVERY_S = 900
@@ -107,9 +107,12 @@ class SourceDesk:
             if not attempt.is_first and await self._sources.get(*record.place):
                 return record.source_id
             await self._check_room(record)
-            async with self._opener.open(record) as reader:  # what is wrong with its settings is said now
+            secrets = NewSecrets(new.secrets)
+            async with self._opener.open(record, secrets) as reader:  # what is wrong with its settings is said now
                 if isinstance(reader, AccessReader) and kind.tells_readers(settings) and not reader.is_public:
                     check_owned(collection)
+            if secrets.secrets != new.secrets:
+                record = self._opener.seal(record, secrets.secrets)
             with suppress(AlreadyExists):  # an earlier attempt was
                 await self._sources.create(record)
             return record.source_id

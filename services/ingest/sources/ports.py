@@ -57,6 +57,16 @@ class Surroundings:
     """Judges every address that is connected to."""
 
 
+class KeptSecrets(Protocol):
+    """The secrets of a source where they are kept, for services that exchange them. Both methods may raise Unavailable."""
+
+    async def read(self) -> Mapping[str, str]:
+        """Those of now: another process may have exchanged them."""
+
+    async def exchange(self, fresh: Mapping[str, str]) -> None:
+        """Keeps what a service gave out instead of secrets that were read before. Other secrets of a person win."""
+
+
 @dataclass(frozen=True)
 class Opening:
     """What a source is opened with."""
@@ -65,6 +75,17 @@ class Opening:
     settings: Mapping[str, str]
     secrets: Mapping[str, str]
     surroundings: Surroundings
+    kept: KeptSecrets | None = None
+    """None: no secret can be exchanged."""
+
+    async def read_secrets(self) -> Mapping[str, str]:
+        """Those of now."""
+        return self.secrets if self.kept is None else await self.kept.read()
+
+    async def exchange_secrets(self, fresh: Mapping[str, str]) -> None:
+        """Before the first use of what came with them, so that a kill leaves none behind that is not valid any more."""
+        if self.kept is not None:
+            await self.kept.exchange(fresh)
 
 
 @dataclass(frozen=True)

@@ -104,6 +104,7 @@ async def test_access_that_is_taken_away_loses_no_document_and_limits_are_heeded
     drive: Drive, user: SourceUser
 ) -> None:
     drive.put("d1", "plan.txt", b"The tower is to be painted green.")
+    drive.rotates = True
     person = {"client_id": "groundwork", "client_secret": "cl1ent", "refresh_token": drive.refresh_token}
     settings = {"folder": "root", "endpoint": drive.url, "access": "collection"}
     await user.make(kind="drive", settings=settings, secrets=person)
@@ -114,6 +115,7 @@ async def test_access_that_is_taken_away_loses_no_document_and_limits_are_heeded
     source = await user.synced()
     assert source.error.reason == "SOURCE_BUSY"
     assert source.next_sync_at.ToSeconds() - source.sync.ended_at.ToSeconds() >= 59
+    assert len(drive.tokens) > 1, "each sync got in by the token that came with the one before"
     drive.lets_in = False
     drive.tokens.clear()
     source = await user.synced()

@@ -131,7 +131,7 @@ async def test_mailbox_is_opened_by_a_refresh_token_for_as_long_as_it_gives_out_
     await host.put("INBOX", "Cheese", CHEESE)
     provider = Drive()  # gives out tokens for a refresh token, as Google does for Gmail
     async with provider.running():
-        host.access_tokens = provider.tokens
+        host.access_tokens, provider.rotates = provider.tokens, True
         settings = {"server": "127.0.0.1", "port": str(host.port), "user": USER, "token_url": f"{provider.url}/token"}
         secrets = {"client_id": "groundwork", "client_secret": "cl1ent", "refresh_token": provider.refresh_token}
         for some in ({"password": host.password, **secrets}, {"client_id": "groundwork"}, {"refresh_token": "x"}):
@@ -146,7 +146,8 @@ async def test_mailbox_is_opened_by_a_refresh_token_for_as_long_as_it_gives_out_
         assert (source.state, source.error.reason, source.file_count) == (FAILED, "SOURCE_AWAY", 1)
         assert "give the source other secrets" in source.error.message
         provider.lets_in = True
-        assert (await user.synced()).state == WAITING
+        assert (await user.synced()).state == WAITING, "the token that came with the last one is kept"
+        assert provider.refresh_token == f"r3fresh{len(provider.tokens)}"
 
 
 async def test_mailbox_that_cannot_be_read_is_refused_when_it_is_made(

@@ -27,6 +27,8 @@ def of(subject: bytes | None, folder: str = "INBOX", sender: bytes | None = b"Bo
         (b"=?utf-8?b?*?=", "INBOX", "INBOX/2026-03-02 "),
         (b"../../etc/passwd\\x\r\n\x00\xe2\x80\xae", "../a//b/..", "a/b/2026-03-02 .. .. etc passwd x"),
         (None, "", "2026-03-02 ["),
+        (b"x" + b" " * 150_000 + b"y", "INBOX", "INBOX/2026-03-02 x ["),
+        (b"=?utf-8?q?=F0=9F=98=80=F0=9F=98=80?= " * 10_000, "INBOX", f"INBOX/2026-03-02 {'😀' * 100} ["),
         (b"x" * 5000, "y" * 500, f"{'y' * 80}/2026-03-02 {'x' * 100} ["),
     ],
 )

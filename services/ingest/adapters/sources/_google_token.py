@@ -10,8 +10,9 @@ import httpx
 import jwt
 
 from services.ingest.adapters.source_http import SourceHttp, secret_url
-from services.ingest.adapters.sources._oauth_token import access_token
+from services.ingest.adapters.sources._oauth_token import grant, refreshed
 from services.ingest.errors import BadSource
+from services.ingest.sources.ports import Opening
 
 _SCOPE = "https://www.googleapis.com/auth/drive.readonly"
 _ASSERTION = "urn:ietf:params:oauth:grant-type:jwt-bearer"
@@ -25,23 +26,22 @@ class GoogleToken:
     def __init__(
         self,
         http: SourceHttp,
-        secrets: Mapping[str, str],
-        acts_for: str,
+        opening: Opening,
         token_url: str,
         *,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """`acts_for`: whom a service account acts for, where its domain lets it. `token_url`: where its key names no other. Raises
-        BadSource, UrlRefused."""
-        self._http, self._clock = http, clock
+        """`token_url`: where the key of a service account names no other. Raises BadSource, UrlRefused."""
+        self._http, self._opening, self._clock = http, opening, clock
+        secrets = opening.secrets
+        self._acts_for = opening.settings.get("acts_for", "")
         self._token, self._until = "", 0.0
         self._turn = asyncio.Lock()
         if key := secrets.get("service_account"):
             self._account: Mapping[str, str] = _account(key)
-            self._url, self._acts_for = secret_url(self._account.get("token_uri") or token_url, "token_uri"), acts_for
+            self._url = secret_url(self._account.get("token_uri") or token_url, "token_uri")
         elif all(secrets.get(name) for name in _PERSON):
             self._account, self._url = {}, secret_url(token_url, "the address of tokens")
-            self._form = {"grant_type": "refresh_token", **{name: secrets[name] for name in _PERSON}}
         else:
             raise BadSource("give the secret service_account, or client_id, client_secret and refresh_token together")
 
@@ -53,9 +53,11 @@ class GoogleToken:
             return {"Authorization": f"Bearer {self._token}"}
 
     async def _renew(self) -> None:
-        form = self._signed() if self._account else self._form
-        token, lasts_s = await access_token(self._http, self._url, form, "Google")
-        self._token, self._until = token, self._clock() + max(0.0, lasts_s - _EARLY_S)
+        if self._account:
+            given = await grant(self._http, self._url, self._signed(), "Google")
+        else:
+            given = await refreshed(self._http, self._url, self._opening, "Google")
+        self._token, self._until = given.access_token, self._clock() + max(0.0, given.lasts_s - _EARLY_S)
 
     def _signed(self) -> Mapping[str, str]:
         now = int(self._clock())

@@ -229,7 +229,7 @@ async def _open(opening: Opening) -> AsyncIterator[SourceReader]:
     secret_url(endpoint or _API, "endpoint")
     async with source_http(guard) as token_http:
         token_url = f"{endpoint}/token" if endpoint else "https://oauth2.googleapis.com/token"
-        token = GoogleToken(token_http, opening.secrets, settings.get("acts_for", ""), token_url)
+        token = GoogleToken(token_http, opening, token_url)
         async with source_http(guard, token.headers) as http:
             reader = DriveReader(DriveApi(http, endpoint or _API), opening)
             await reader.look()

@@ -48,7 +48,7 @@ class MailReader:
         self._wanted = wanted_folders(opening.settings.get("folders", "INBOX"))
         self._since = _day(opening.settings.get("since", ""))
         self._max_files = opening.surroundings.max_files
-        self._user = FileReaders(frozenset([opening.settings["user"].lower()]))
+        self._user = FileReaders(frozenset([opening.settings.get("user", "").lower()]))
         self._readers = self._user if tells_readers(opening.settings) else None
 
     async def look(self) -> None:
@@ -204,7 +204,7 @@ def _day(said: str) -> date | None:
 def _server(opening: Opening, http: SourceHttp) -> MailServer:
     """Raises BadSource, UrlRefused."""
     settings, password = opening.settings, opening.secrets.get("password", "")
-    token = refresher(http, settings.get("token_url", ""), opening.secrets)
+    token = refresher(http, settings.get("token_url", ""), opening)
     if bool(password) == (token is not None):
         raise BadSource("give the secret password, or client_id and refresh_token, with the setting token_url")
     security = settings.get("security", "tls")
