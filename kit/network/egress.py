@@ -78,9 +78,17 @@ class Place:
 class EgressGuard:
     """Judges URLs and addresses. `allowed` are networks that may be connected to although they are not public."""
 
-    def __init__(self, allowed: Iterable[IpNetwork] = (), *, look_up: LookUp | None = None) -> None:
+    def __init__(
+        self, allowed: Iterable[IpNetwork] = (), *, look_up: LookUp | None = None, permits_public: bool = True
+    ) -> None:
+        """`permits_public`: whether the public internet may be connected to beside `allowed`."""
         self._allowed = tuple(allowed)
         self._look_up = look_up or _Resolver().look_up
+        self._permits_public = permits_public
+
+    def only_listed(self) -> "EgressGuard":
+        """A guard that permits the networks of the operator alone, for what travels in clear text."""
+        return EgressGuard(self._allowed, look_up=self._look_up, permits_public=False)
 
     async def check(self, url: str) -> Place:
         """Raises UrlRefused, AddressRefused or NameNotFound."""
@@ -120,7 +128,7 @@ class EgressGuard:
         ip = getattr(ip, "ipv4_mapped", None) or ip
         if getattr(ip, "scope_id", None):
             return False
-        return self._lists(ip) or is_public(ip)
+        return self._lists(ip) or (self._permits_public and is_public(ip))
 
 
 def is_public(ip: IpAddress) -> bool:

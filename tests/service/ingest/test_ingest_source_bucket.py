@@ -5,6 +5,9 @@ from collections.abc import AsyncIterator
 import pytest
 
 from kit.errors import FailedPrecondition, InvalidArgument
+from kit.network.egress import AddressRefused, EgressGuard, parse_networks
+from services.ingest.adapters.sources.bucket import KIND
+from services.ingest.sources.ports import Opening, Surroundings
 from tests.doubles.s3 import BUCKET, Bucket, bucket
 from tests.service.ingest.conftest import System
 from tests.service.ingest.source_user import FAILED, SourceUser, source_user
@@ -95,3 +98,18 @@ async def test_bucket_that_cannot_be_read_is_refused_when_it_is_made(place: Buck
         await user.make(kind="s3", settings={"bucket": BUCKET, "endpoint": "http://8.8.8.8"})
     with pytest.raises(InvalidArgument, match="must begin with http"):
         await user.make(kind="s3", settings={"bucket": BUCKET, "endpoint": "file:///etc"})
+
+
+async def test_name_that_leaves_the_networks_of_the_operator_is_not_connected_to_in_clear_text() -> None:
+    answers = [["10.0.0.9"], ["8.8.8.8"]]
+
+    async def look_up(host: str, port: int) -> list[str]:
+        return answers.pop(0)
+
+    guard = EgressGuard(parse_networks("10.0.0.0/8"), look_up=look_up)
+    settings = {"bucket": BUCKET, "endpoint": "http://s3.example.com"}
+    opening = Opening("t1", settings, {}, Surroundings(lambda _: {}, 10, guard))
+    with pytest.raises(AddressRefused):
+        async with KIND.open(opening):
+            pass
+    assert not answers, "the address is judged again when it is connected to"

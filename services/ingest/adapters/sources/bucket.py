@@ -13,7 +13,7 @@ from awscrt.auth import AwsCredentialsProvider, AwsSignedBodyHeaderType, AwsSign
 from awscrt.http import HttpHeaders, HttpRequest
 from defusedxml import ElementTree
 
-from kit.network.egress import place_of
+from kit.network.egress import EgressGuard, place_of
 from services.ingest.adapters.source_http import Sign, SourceHttp, body_of, source_http
 from services.ingest.adapters.sources._patterns import matcher
 from services.ingest.errors import BadSource, FileNotTaken, SourceAway, SourceTooLarge
@@ -163,21 +163,22 @@ def _signer(opening: Opening) -> Sign | None:
     return sign
 
 
-async def _check_line(opening: Opening) -> None:
-    """Files travel in clear text within networks of the operator alone. Raises BadSource, and as the guard."""
-    if not (endpoint := opening.settings.get("endpoint")):
-        return
-    place, guard = place_of(endpoint), opening.surroundings.guard
-    if place.scheme != "https" and not await guard.is_listed(place.host, place.port):
+async def _guard(opening: Opening) -> EgressGuard:
+    """Files travel in clear text within networks of the operator alone, at each connection. Raises BadSource, and as the guard."""
+    guard = opening.surroundings.guard
+    place = place_of(opening.settings.get("endpoint", "https://s3.amazonaws.com"))
+    if place.scheme == "https":
+        return guard
+    if not await guard.is_listed(place.host, place.port):
         raise BadSource(
             "endpoint begins with https://; http:// is for networks that the operator lists in GROUNDWORK_EGRESS_ALLOWED_NETWORKS"
         )
+    return guard.only_listed()  # the name may lead somewhere else later
 
 
 @asynccontextmanager
 async def _open(opening: Opening) -> AsyncIterator[SourceReader]:
-    await _check_line(opening)
-    async with source_http(opening.surroundings.guard, _signer(opening)) as http:
+    async with source_http(await _guard(opening), _signer(opening)) as http:
         reader = BucketReader(http, opening)
         await reader.look()
         yield reader
