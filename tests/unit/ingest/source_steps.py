@@ -8,6 +8,7 @@ from typing import Any
 
 from services.ingest.documents.models import Document, Status
 from services.ingest.errors import FileNotTaken, SourceAway
+from services.ingest.sources.access_refresh import AccessRefresh, AccessTimes
 from services.ingest.sources.desk import SourceDesk
 from services.ingest.sources.known import KnownFiles
 from services.ingest.sources.models import FileReaders, SourceFile, SourceListing, SourceRecord
@@ -72,6 +73,7 @@ class Step:
     def __init__(self, folder: Path) -> None:
         self.world = World(folder)
         self.place = Place()
+        self.access_times = AccessTimes()
         self.sources = FakeSourceStore()
         self.record = SourceRecord(
             TENANT, "ab" * 8, "place", "notes", "default", "ann", self.world.clock(), every_s=900, settings={}
@@ -96,6 +98,19 @@ class Step:
             taking=FileTaking(world.uploads, access, world.clock),
             deletion=world.deletion,
             access=access,
+            now=world.clock,
+        )
+
+    def refreshing(self, syncs: SourceSyncs | None = None) -> AccessRefresh:
+        """Of the process of these syncs, or of its own."""
+        world = self.world
+        return AccessRefresh(
+            sources=self.sources,
+            opener=self.opener,
+            known=KnownFiles(world.store),
+            syncs=syncs or self.syncs(),
+            access=SourceAccess(world.store, world.lists, world.clock),
+            times=self.access_times,
             now=world.clock,
         )
 

@@ -10,14 +10,11 @@ import pytest
 
 from kit.access.principal import Principal
 from services.ingest.errors import SourceAway, SourceBusy
-from services.ingest.sources.access_refresh import AccessRefresh, AccessTimes
-from services.ingest.sources.known import KnownFiles
+from services.ingest.sources.access_refresh import AccessTimes
 from services.ingest.sources.models import FileReaders, SourceRecord
 from services.ingest.sources.opening import SourceOpener
 from services.ingest.sources.ports import Surroundings
 from services.ingest.sources.schedule import SourceSchedule
-from services.ingest.sources.source_access import SourceAccess
-from services.ingest.sources.syncing import SourceSyncs
 from tests.unit.ingest.source_steps import PlainSealer, Step
 from tests.unit.ingest.world import TENANT
 
@@ -31,21 +28,9 @@ class TellingStep(Step):
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
-        self.place.readers = {"a": BOTH}
+        self.place.readers, self.access_times = {"a": BOTH}, TIMES
         kind = replace(self.opener.kind("place"), tells_readers=lambda _: True)
         self.opener = SourceOpener({"place": kind}, PlainSealer(), Surroundings(lambda _: {}, max_files=100))
-
-    def refreshing(self, syncs: SourceSyncs | None = None) -> AccessRefresh:
-        world = self.world
-        return AccessRefresh(
-            sources=self.sources,
-            opener=self.opener,
-            known=KnownFiles(world.store),
-            syncs=syncs or self.syncs(),
-            access=SourceAccess(world.store, world.lists, world.clock),
-            times=TIMES,
-            now=world.clock,
-        )
 
     async def refresh(self) -> SourceRecord:
         await self.refreshing().refresh(await self.stored())
