@@ -22,10 +22,13 @@ from kit.stores.message_store import open_message_store
 from services.tools import toolbox
 from services.tools.adapters.browser.running import ChromiumBrowser, find_program, problem
 from services.tools.adapters.call_store import KeyValueCallStore
+from services.tools.adapters.connection_doors import connection_doors
 from services.tools.adapters.connection_records import KeyValueConnections
+from services.tools.adapters.http.drive import DriveClient
 from services.tools.adapters.http.github import GithubClient
 from services.tools.adapters.http.web_client import GuardedWebClient
 from services.tools.adapters.http.web_search import search_engine
+from services.tools.adapters.mail import ImapMailbox
 from services.tools.adapters.mcp.logins import McpLoginClient
 from services.tools.adapters.mcp.server_records import KeyValueServerRecords
 from services.tools.adapters.mcp.servers import McpServer
@@ -39,8 +42,8 @@ from services.tools.calling.calls import Calls
 from services.tools.calling.execution import Toolbox
 from services.tools.calling.processes import Processes
 from services.tools.calling.progress import unheard
-from services.tools.connections.desk import ConnectionDesk, Door
-from services.tools.connections.records import GITHUB
+from services.tools.connections.desk import ConnectionDesk
+from services.tools.connections.device_login import DeviceLogins
 from services.tools.context import Services, ToolContext
 from services.tools.handlers import ToolsServicer
 from services.tools.models import Call
@@ -79,15 +82,21 @@ async def run(settings: ToolsSettings) -> None:
         for kept in (records, connection_records):
             service.spawn(kept.settings.follow())
             service.spawn(kept.secrets.keep_sealed())
-        github = _github(service, settings, guard)
-        desk = ConnectionDesk(connection_records, _doors(github), _now)
+        github, drive, mail = _connectable(service, settings, guard)
+        doors = connection_doors(settings.tools_oauth, guard, _now, github=github, drive=drive, mail=mail)
+        desk = ConnectionDesk(connection_records, doors, DeviceLogins(sealer, _now), _now)
+        reading = reading_pb2.DESCRIPTOR.services_by_name["ReadingService"]
+        files = IngestFileReader(await service.channel(settings.ingest_worker_address, [reading]))
         services = replace(
             await _services(service, settings),
-            web=await _web(service, settings, guard, processes),
+            web=_web(service, settings, guard, processes, files),
             browser=_browser(settings, guard),
             web_search=_web_search(settings),
             connections=desk.connections,
             github=github,
+            mail=mail,
+            drive=drive,
+            files=files,
         )
         modules = module_source(
             discover(toolbox, settings, settings.tools_folders),
@@ -119,11 +128,11 @@ async def run(settings: ToolsSettings) -> None:
         await service.serve()
 
 
-async def _web(service: Service, settings: ToolsSettings, guard: EgressGuard, processes: Processes) -> Web | None:
+def _web(
+    service: Service, settings: ToolsSettings, guard: EgressGuard, processes: Processes, files: IngestFileReader
+) -> Web | None:
     if not settings.tools_web_hosts:
         return None
-    reading = reading_pb2.DESCRIPTOR.services_by_name["ReadingService"]
-    files = IngestFileReader(await service.channel(settings.ingest_worker_address, [reading]))
     client = GuardedWebClient(guard, settings.tools_web_user_agent)
     service.stack.push_async_callback(client.close)
     return Web(
@@ -160,17 +169,16 @@ def _web_search(settings: ToolsSettings) -> WebSearch | None:
     return WebSearch(engine, windows, fresh_s=settings.tools_web_cache_s)
 
 
-def _github(service: Service, settings: ToolsSettings, guard: EgressGuard) -> GithubClient | None:
-    if not settings.tools_github_url:
-        return None
-    github = GithubClient(guard, settings.tools_github_url)
-    service.stack.push_async_callback(github.close)
-    return github
-
-
-def _doors(github: GithubClient | None) -> dict[str, Door]:
+def _connectable(
+    service: Service, settings: ToolsSettings, guard: EgressGuard
+) -> tuple[GithubClient | None, DriveClient | None, ImapMailbox | None]:
     """The services that can be connected here."""
-    return {GITHUB: Door(github.address, github.account)} if github else {}
+    github = GithubClient(guard, settings.tools_github_url) if settings.tools_github_url else None
+    drive = DriveClient(guard, settings.tools_drive_url) if settings.tools_drive_url else None
+    for client in (github, drive):
+        if client is not None:
+            service.stack.push_async_callback(client.close)
+    return github, drive, ImapMailbox(guard, settings.tools_mail_url) if settings.tools_mail_url else None
 
 
 def _sealer(settings: ToolsSettings) -> Sealer | None:

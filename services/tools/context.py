@@ -8,14 +8,16 @@ from datetime import datetime
 from kit.access.principal import Principal
 from kit.stores.collections import DEFAULT_ID, own_id
 from services.tools.browser.steps import Browser
+from services.tools.connections.drive import GoogleDrive
 from services.tools.connections.github import Github
+from services.tools.connections.mail import Mailbox
 from services.tools.connections.records import Connections
 from services.tools.ports import Documents, Memory, ModelServer, Retriever
 from services.tools.projects.records import Records
 from services.tools.projects.searching import RecordSearch
 from services.tools.settings import ToolsSettings
 from services.tools.sql.databases import Databases
-from services.tools.web.reader import Web
+from services.tools.web.reader import FileReader, Web
 from services.tools.web.searching import WebSearch
 
 
@@ -42,6 +44,12 @@ class Services:
     """What the callers have connected."""
     github: Github | None = None
     """GitHub; None where the operator does not let it be connected."""
+    mail: Mailbox | None = None
+    """The mail server of connections; None where the operator names none."""
+    drive: GoogleDrive | None = None
+    """Google Drive; None where the operator does not let it be connected."""
+    files: FileReader | None = None
+    """What reads files that are not kept."""
 
 
 @dataclass(frozen=True)

@@ -107,12 +107,34 @@ class ToolsServicer(tools_pb2_grpc.ToolsServiceServicer):
         caller = current_principal()
         found = self._desk.connections.of(caller.tenant_id, caller.subject)
         return pb.ListConnectionsResponse(
-            connections=[self._encoded(each) for each in found], services=self._desk.services
+            connections=[self._encoded(each) for each in found],
+            services=self._desk.services,
+            logins=self._desk.logins,
         )
 
     async def SetConnection(self, request: pb.SetConnectionRequest, context: Any) -> pb.SetConnectionResponse:
-        made = await self._desk.connect(current_principal(), request.service, request.secret, shared=request.shared)
+        made = await self._desk.connect(
+            current_principal(), request.service, request.secret, shared=request.shared, account=request.account
+        )
         return pb.SetConnectionResponse(connection=self._encoded(made))
+
+    async def BeginConnectionLogin(
+        self, request: pb.BeginConnectionLoginRequest, context: Any
+    ) -> pb.BeginConnectionLoginResponse:
+        begun, login = await self._desk.begin_login(
+            current_principal(), request.service, request.account, shared=request.shared
+        )
+        expires_at = Timestamp()
+        expires_at.FromDatetime(self._desk.ends_at(begun))
+        return pb.BeginConnectionLoginResponse(
+            user_code=begun.user_code, verification_url=begun.url, expires_at=expires_at, login=login
+        )
+
+    async def FinishConnectionLogin(
+        self, request: pb.FinishConnectionLoginRequest, context: Any
+    ) -> pb.FinishConnectionLoginResponse:
+        made, login = await self._desk.finish_login(current_principal(), request.service, request.login)
+        return pb.FinishConnectionLoginResponse(connection=self._encoded(made) if made else None, login=login)
 
     async def DeleteConnection(self, request: pb.DeleteConnectionRequest, context: Any) -> pb.DeleteConnectionResponse:
         await self._desk.forget(current_principal(), request.service, shared=request.shared)

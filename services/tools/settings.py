@@ -38,6 +38,7 @@ _HEADER_VALUE = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?")
 
 
 _USER_AGENT = r"^[A-Za-z0-9!#$%&'*+.^_`|~-]+(/[A-Za-z0-9!#$%&'*+.^_`|~-]+)?( [\x20-\x7e]*[\x21-\x7e])?$"
+_Connectable = Annotated[str, StringConstraints(pattern=r"^(github|mail|google-drive)$")]
 _SERVER_NAME = r"^[a-z][a-z0-9-]{0,23}$"
 
 
@@ -86,6 +87,25 @@ class McpServerSettings(BaseModel):
         if self.cached and (self.sampling_tokens or self.elicitation):
             raise ValueError("results of a server that asks a model or the user cannot be `cached`")
         return self
+
+
+class OAuthSettings(BaseModel):
+    """This installation as a client of one service."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    client_id: str = ""
+    client_secret: SecretStr = SecretStr("")
+    device_url: str = ""
+    """Where logins of devices begin. Empty: that of GitHub or Google."""
+    token_url: str = ""
+    scope: str = ""
+    """What a login asks for."""
+
+    @field_validator("device_url", "token_url")
+    @classmethod
+    def _take_secrets(cls, value: str) -> str:
+        return _secret_address(value)
 
 
 class ToolsSettings(MessageStoreSettings, LocalUserSettings, KeyedServiceSettings):
@@ -198,6 +218,16 @@ class ToolsSettings(MessageStoreSettings, LocalUserSettings, KeyedServiceSetting
     tools_github_url: str = "https://api.github.com"
     """Address of GitHub's API, for connections of users and tenants: of an own GitHub Enterprise Server
     https://github.example.com/api/v3. Empty: GitHub cannot be connected, and its tools are not offered."""
+    tools_mail_url: str = ""
+    """Mail server whose mailboxes users and tenants may connect: `imaps://imap.example.com`, or `imap://imap.example.com` where the
+    connection is encrypted by STARTTLS, with a port where it is not the usual one. Empty: mail cannot be connected, and
+    `mail_search` and `mail_read` are not offered."""
+    tools_drive_url: str = "https://www.googleapis.com"
+    """Address of Google's APIs, for connections to Google Drive. Empty: it cannot be connected, and its tools are not offered."""
+    tools_oauth: dict[_Connectable, OAuthSettings] = Field(default_factory=dict)
+    """This installation as an OAuth client of services, as JSON: {"github": {"client_id": "Iv1.5f…"}}. With a client id, people
+    connect the service by typing a code there instead of giving a token (device flow). Mail needs `device_url`, `token_url` and
+    `scope` as well."""
     tools_mcp_servers: dict[Annotated[str, StringConstraints(pattern=_SERVER_NAME)], McpServerSettings] = Field(
         default_factory=dict
     )
@@ -266,16 +296,24 @@ class ToolsSettings(MessageStoreSettings, LocalUserSettings, KeyedServiceSetting
             raise ValueError("GROUNDWORK_TOOLS_WEB_SEARCH=searxng needs GROUNDWORK_TOOLS_WEB_SEARCH_URL")
         return self
 
-    @field_validator("tools_github_url")
+    @field_validator("tools_github_url", "tools_drive_url")
     @classmethod
     def _takes_tokens(cls, value: str) -> str:
+        return _secret_address(value)
+
+    @field_validator("tools_mail_url")
+    @classmethod
+    def _is_mail_server(cls, value: str) -> str:
+        scheme, _, rest = value.partition("://")
         try:
-            place = place_of(value) if value else None
+            is_right = not value or (
+                scheme in ("imaps", "imap") and not set(rest) & set("/?#@") and place_of(f"https://{rest}")
+            )
         except UrlRefused as error:
             raise ValueError(error.message) from error
-        if place and place.scheme != "https" and not is_loopback_name(place.host):
-            raise ValueError("access tokens are secrets, and go to an https:// address only")
-        return value.rstrip("/")
+        if not is_right:
+            raise ValueError("write it as imaps://imap.example.com, or imap://imap.example.com for STARTTLS")
+        return value.lower()
 
     @field_validator("tools_http_headers")
     @classmethod
@@ -292,6 +330,17 @@ class ToolsSettings(MessageStoreSettings, LocalUserSettings, KeyedServiceSetting
     def _are_networks(cls, value: str) -> str:
         parse_networks(value)
         return value
+
+
+def _secret_address(value: str) -> str:
+    """Raises ValueError for an address to which secrets would go in the clear."""
+    try:
+        place = place_of(value) if value else None
+    except UrlRefused as error:
+        raise ValueError(error.message) from error
+    if place and place.scheme != "https" and not is_loopback_name(place.host):
+        raise ValueError("access tokens are secrets, and go to an https:// address only")
+    return value.rstrip("/")
 
 
 def _check_database(database: DatabaseSettings) -> None:

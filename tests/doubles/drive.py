@@ -115,11 +115,12 @@ class Drive(HttpDouble):
                 found = self.files[file_id]
             case "drive.files.list":
                 assert query["includeItemsFromAllDrives"] == "true"
-                parents = set(re.findall(r"'([^']+)' in parents", query["q"]))
-                there = [each for each in self.files.values() if parents & set(each["parents"]) and not each["trashed"]]
+                there = self._listed(query["q"])
                 start = int(query.get("pageToken", "0"))
                 found = {"files": there[start : start + 2], "incompleteSearch": False}
                 found |= {"nextPageToken": str(start + 2)} if start + 2 < len(there) else {}
+            case "drive.about.get":
+                found = {"user": {"emailAddress": "Owner@example.com"}}
             case "drive.changes.getStartPageToken":
                 return self.answer(200, {"kind": "drive#startPageToken", "startPageToken": str(len(self._log))})
             case "drive.changes.list":
@@ -129,6 +130,19 @@ class Drive(HttpDouble):
             case _:
                 return self._error(403, "The user does not have sufficient permissions.", "insufficientFilePermissions")
         return self.answer(200, _only(found, API["methods"][method]["response"], query["fields"]))
+
+    def _listed(self, q: str) -> list[dict[str, Any]]:
+        """Files in any of the named folders that hold the words, without those in the bin."""
+        assert "trashed = false" in q
+        parents = set(re.findall(r"'([^']+)' in parents", q))
+        words = [each.replace("\\'", "'").lower() for each in re.findall(r"fullText contains '((?:[^'\\]|\\.)+)'", q)]
+        return [
+            each
+            for file_id, each in self.files.items()
+            if (not parents or parents & set(each["parents"]))
+            and all(word in f"{each['name']} {self.contents.get(file_id, b'').decode()}".lower() for word in words)
+            and not each["trashed"]
+        ]
 
     def _change(self, file_id: str) -> dict[str, Any]:
         found = self.files.get(file_id)

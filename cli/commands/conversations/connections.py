@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from getpass import getpass
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -16,6 +17,7 @@ connections = typer.Typer(no_args_is_help=True, help="Services that tools use in
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
 Service = Annotated[str, typer.Argument(help="The service, such as github.")]
 Shared = Annotated[bool, typer.Option("--shared", help="For everybody in your tenant; needs the scope `admin`.")]
+Account = Annotated[str, typer.Option("--account", help="The user of the mailbox, mostly its address. For mail alone.")]
 _PATH = "/v1/connections"
 
 
@@ -29,25 +31,55 @@ def list_connections(as_json: AsJson = False) -> None:
         _show(output, found, found["connections"])
         if not as_json:
             output.err.print(f"Can be connected: {', '.join(found['services']) or 'nothing'}", markup=False)
+            if found["logins"]:
+                output.err.print(f"By `groundwork connections login`: {', '.join(found['logins'])}", markup=False)
         return 0
 
     run(command)
 
 
 @connections.command("add", epilog=WHERE)
-def add(service: Service, shared: Shared = False, as_json: AsJson = False) -> None:
-    """Connect a service, so that its tools are offered. You are asked for its access token.
+def add(
+    service: Service,
+    account: Account = "",
+    shared: Shared = False,
+    file: Annotated[Path | None, typer.Option("--file", help="Read the credential from this file.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Connect a service, so that its tools are offered. You are asked for its access token or password.
 
-    Without a terminal the token is read from standard input, one line. For GitHub make one at
-    https://github.com/settings/personal-access-tokens with the repositories and permissions that tools may have.
+    Without a terminal it is read from standard input, one line. For GitHub make a token at
+    https://github.com/settings/personal-access-tokens with the repositories and permissions that tools may have. Mail takes a
+    password and needs --account. Google Drive takes the JSON file of a service account's key, by --file.
     """
     output = Output(as_json=as_json)
-    secret = getpass("access token: ") if sys.stdin.isatty() else sys.stdin.readline().rstrip("\r\n")
+    secret = _credential(file)
 
     async def command(gateway: Gateway) -> int:
-        body = {"secret": secret, "shared": shared}
+        body = {"secret": secret, "shared": shared, "account": account}
         made = await gateway.request("PUT", f"{_PATH}/{in_path(service, 'service')}", json=body)
         _show(output, made, [made])
+        return 0
+
+    run(command)
+
+
+@connections.command("login", epilog=WHERE)
+def login(service: Service, account: Account = "", shared: Shared = False, as_json: AsJson = False) -> None:
+    """Connect a service by a login there: open the address that is shown, type the code, and allow it.
+
+    `list` names the services that can be connected so. The command waits until you have agreed, or the code has ended.
+    """
+    output = Output(as_json=as_json)
+
+    async def command(gateway: Gateway) -> int:
+        path = f"{_PATH}/{in_path(service, 'service')}/login"
+        begun = await gateway.request("POST", path, json={"shared": shared, "account": account})
+        output.err.print(f"Open {begun['verification_url']} and type the code {begun['user_code']}", markup=False)
+        said: Json = {"connection": None, "login": begun["login"]}
+        while said["connection"] is None:
+            said = await gateway.request("POST", f"{path}/finish", json={"login": said["login"]})
+        _show(output, said["connection"], [said["connection"]])
         return 0
 
     run(command)
@@ -63,6 +95,15 @@ def remove(service: Service, shared: Shared = False) -> None:
         return 0
 
     run(command)
+
+
+def _credential(file: Path | None) -> str:
+    if file is not None:
+        try:
+            return file.read_text().strip()
+        except (OSError, UnicodeDecodeError) as error:
+            raise typer.BadParameter(f"{file} cannot be read: {error}") from error
+    return getpass("access token or password: ") if sys.stdin.isatty() else sys.stdin.readline().rstrip("\r\n")
 
 
 def _show(output: Output, document: Json, found: list[Json]) -> None:

@@ -528,6 +528,49 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/connections/{service}/login": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Begin Connection Login
+         * @description Begins to connect a service by a login there: open the address, type the code, and allow it. Services that can be are listed
+         *     in `logins`.
+         */
+        post: operations["begin_connection_login_v1_connections__service__login_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/connections/{service}/login/finish": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Finish Connection Login
+         * @description Waits up to 15 seconds until you have agreed at the service, and connects it then. While there is no connection, ask again at
+         *     once with the returned `login`. 412 with `CONNECTION_REFUSED` when you refuse, with `CONNECTION_LOGIN_OVER` when the code has
+         *     ended.
+         */
+        post: operations["finish_connection_login_v1_connections__service__login_finish_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/documents/{document_id}": {
         parameters: {
             query?: never;
@@ -3700,6 +3743,46 @@ export interface components {
             value: string;
         };
         /**
+         * ConnectionLogin
+         * @description A login at a service that waits for you.
+         */
+        ConnectionLogin: {
+            /**
+             * Expires At
+             * Format: date-time
+             * @description When the code ends.
+             */
+            expires_at: string;
+            /**
+             * Login
+             * @description The login, sealed: what POST /v1/connections/{service}/login/finish takes.
+             */
+            login: string;
+            /**
+             * User Code
+             * @description The code that you type there.
+             */
+            user_code: string;
+            /**
+             * Verification Url
+             * @description Where you type it.
+             */
+            verification_url: string;
+        };
+        /**
+         * ConnectionProgress
+         * @description Whether the person has agreed at the service.
+         */
+        ConnectionProgress: {
+            /** @description The connection; null while the person has not agreed. */
+            connection: components["schemas"]["ToolConnection"] | null;
+            /**
+             * Login
+             * @description The login to ask again with, at once; empty where there is a connection.
+             */
+            login: string;
+        };
+        /**
          * ContentPart
          * @description A piece of a message.
          */
@@ -6210,6 +6293,27 @@ export interface components {
             role: "viewer" | "editor" | "owner";
         };
         /**
+         * NewConnectionLogin
+         * @description A service to be connected by a login there.
+         * @example {
+         *       "shared": false
+         *     }
+         */
+        NewConnectionLogin: {
+            /**
+             * Account
+             * @description The user that opens the mailbox, mostly its address. Needed for `mail` alone.
+             * @default
+             */
+            account: string;
+            /**
+             * Shared
+             * @description Whether everybody in your tenant may use it, which needs the scope `admin`.
+             * @default false
+             */
+            shared: boolean;
+        };
+        /**
          * NewDocumentAccess
          * @description The access list of a document. Owners of its collection always read it. With an empty list nobody else does.
          * @example {
@@ -6370,9 +6474,15 @@ export interface components {
          */
         NewToolConnection: {
             /**
+             * Account
+             * @description The user that opens the mailbox, mostly its address. Needed for `mail` alone.
+             * @default
+             */
+            account: string;
+            /**
              * Secret
              * Format: password
-             * @description What the service lets you in by: of GitHub a personal access token. Stored sealed and shown to nobody.
+             * @description What the service lets you in by: of GitHub a personal access token, of mail the password, of Google Drive the JSON file of a service account's key. Stored sealed and shown to nobody.
              */
             secret: string;
             /**
@@ -9309,6 +9419,11 @@ export interface components {
              */
             connections: components["schemas"]["ToolConnection"][];
             /**
+             * Logins
+             * @description Those of them that you can connect by a login there: see POST /v1/connections/{service}/login.
+             */
+            logins: string[];
+            /**
              * Services
              * @description Services that can be connected here.
              */
@@ -9918,6 +10033,17 @@ export interface components {
              * @description Tool that is to be called.
              */
             tool: string;
+        };
+        /**
+         * WaitingConnectionLogin
+         * @description A login that waits for its person.
+         */
+        WaitingConnectionLogin: {
+            /**
+             * Login
+             * @description As it was returned last.
+             */
+            login: string;
         };
         /**
          * WaitingInput
@@ -13369,6 +13495,258 @@ export interface operations {
             };
             /** @description A service is unavailable; wait as Retry-After says. */
             503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    begin_connection_login_v1_connections__service__login_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The service: one of `services` of the list. */
+                service: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewConnectionLogin"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ConnectionLogin"];
+                };
+            };
+            /** @description The request is not valid. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An API key is needed, and was not sent or is not good. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not for this caller (want of a scope, or not theirs), or asked for under a foreign host name or by a foreign page. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request was too slow to arrive. */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Its present state does not allow this. */
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is of another type. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too much at once; wait as Retry-After says. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something went wrong on our side; the trace id finds it. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A service is unavailable; wait as Retry-After says. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It took too long. */
+            504: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    finish_connection_login_v1_connections__service__login_finish_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The service: one of `services` of the list. */
+                service: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["WaitingConnectionLogin"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ConnectionProgress"];
+                };
+            };
+            /** @description The request is not valid. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An API key is needed, and was not sent or is not good. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not for this caller (want of a scope, or not theirs), or asked for under a foreign host name or by a foreign page. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request was too slow to arrive. */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Its present state does not allow this. */
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is of another type. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too much at once; wait as Retry-After says. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something went wrong on our side; the trace id finds it. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A service is unavailable; wait as Retry-After says. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It took too long. */
+            504: {
                 headers: {
                     [name: string]: unknown;
                 };

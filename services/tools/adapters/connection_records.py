@@ -3,21 +3,26 @@ digest of the subject, or `tenant`. A credential is sealed, and can be opened fo
 signing key was changed, a process that has seen the one before seals it anew.
 """
 
+import asyncio
 import base64
 import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from pydantic import SecretStr
 
 from kit.access.sealing import CannotOpen, Sealer
+from kit.errors import Aborted
 from kit.jetstream import Entry, KeyValue, Nats
 from kit.stores.followed_settings import FollowedSettings
 from services.tools.adapters.sealed_records import SealedRecords, encode_sealed, require_sealer
+from services.tools.connections.logins import decode_login, encode_login
 from services.tools.connections.records import Connection
+from services.tools.sources.logins import Login
 from services.tools.state import CONNECTIONS
 
 _TENANT = "tenant"
@@ -58,6 +63,41 @@ class KeyValueConnections:
         stored = await self._bucket.get(key)  # this process may not have heard of it, or cannot read it
         if stored is not None and stored.value != _REMOVED:
             await self.settings.put(key, _REMOVED)
+
+    def login(self, tenant_id: str, name: str) -> Login | None:
+        service, _, subject = name.partition("/")
+        connection = self._known.get(_owned(tenant_id, subject), {}).get(service)
+        return decode_login(connection.secret) if connection else None
+
+    async def replace_login(self, tenant_id: str, name: str, known: Login, login: Login) -> bool:
+        service, _, subject = name.partition("/")
+        key = _key(tenant_id, subject, service)
+        while self.login(tenant_id, name) == known:
+            revision = self.secrets.revision(key)
+            connection = self._known[_owned(tenant_id, subject)][service]
+            secret = encode_login(login).get_secret_value().encode()
+            stored = encode(connection, require_sealer(self._sealer).seal(secret, _place(key, connection)))
+            try:
+                await self.settings.put(key, stored, instead_of=revision)
+            except Aborted:  # perhaps it was sealed anew, and is the same
+                await self.settings.wait_for(partial(self._is_another, tenant_id, name, known, revision))
+            else:
+                return True
+        return False
+
+    def _is_another(self, tenant_id: str, name: str, known: Login, revision: int) -> bool:
+        """Also of a connection that is gone, which has no revision."""
+        service, _, subject = name.partition("/")
+        is_there = self.login(tenant_id, name) == known
+        return not is_there or self.secrets.revision(_key(tenant_id, subject, service)) != revision
+
+    async def changed_login(self, tenant_id: str, name: str, known: Login, *, timeout_s: float) -> Login | None:
+        try:
+            async with asyncio.timeout(timeout_s):
+                await self.settings.wait_for(lambda: self.login(tenant_id, name) != known)
+        except TimeoutError:
+            return None
+        return self.login(tenant_id, name)
 
     async def _apply(self, entry: Entry) -> None:
         owned, _, service = entry.key.rpartition(".")

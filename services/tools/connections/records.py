@@ -1,16 +1,19 @@
 """Connections: what lets a user, or everybody in a tenant, use another service by tools. Their credentials are stored sealed."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Protocol
 
 from pydantic import SecretStr
 
+from services.tools.connections.logins import decode_login
 from services.tools.errors import ToolUnavailable
+from services.tools.sources.logins import Login
+from services.tools.sources.tokens import Tokens
 
-GITHUB = "github"
-SERVICES = {GITHUB: "GitHub"}
+GITHUB, MAIL, DRIVE = "github", "mail", "google-drive"
+SERVICES = {GITHUB: "GitHub", MAIL: "Mail", DRIVE: "Google Drive"}
 """What people call each service that can be connected, by its name here."""
 
 
@@ -28,7 +31,14 @@ class Connection:
     subject: str = ""
     """Whose it is; empty: everybody's in the tenant."""
     secret: SecretStr = field(default=SecretStr(""), repr=False)
-    """What the service lets its holder in by; empty where this process cannot open it."""
+    """What the service lets its holder in by; empty where this process cannot open it. Of a login by OAuth, all of the login,
+    or its access token where `is_token`."""
+    is_token: bool = False
+
+    @property
+    def name(self) -> str:
+        """A name of it in its tenant."""
+        return f"{self.service}/{self.subject}"
 
     @property
     def is_shared(self) -> bool:
@@ -51,14 +61,29 @@ class ConnectionRecords(Protocol):
         """Forgets a connection; without a subject the tenant's. Harmless when repeated. Raises Unavailable."""
         ...
 
+    def login(self, tenant_id: str, name: str) -> Login | None:
+        """The login of a connection by its name; None where it has none."""
+        ...
+
+    async def replace_login(self, tenant_id: str, name: str, known: Login, login: Login) -> bool:
+        """Keeps `login` in the place of `known`. False where the login is another by now. Raises Unavailable."""
+        ...
+
+    async def changed_login(self, tenant_id: str, name: str, known: Login, *, timeout_s: float) -> Login | None:
+        """The login as another process has kept it since `known`; None when none does so in time."""
+        ...
+
 
 class Connections:
     """Which connection a caller's tools use."""
 
-    def __init__(self, records: ConnectionRecords, addresses: Mapping[str, str]) -> None:
-        """`addresses`: where each service is that can be connected here."""
+    def __init__(
+        self, records: ConnectionRecords, addresses: Mapping[str, str], tokens: Mapping[str, Tokens] | None = None
+    ) -> None:
+        """`addresses`: where each service is that can be connected here; `tokens` renew the access tokens of its logins."""
         self._records = records
         self._addresses = addresses
+        self._tokens = tokens or {}
 
     def of(self, tenant_id: str, subject: str) -> Sequence[Connection]:
         """A caller's own connections, then the tenant's."""
@@ -68,6 +93,19 @@ class Connections:
         """The caller's own connection, else the tenant's; None where neither can be used."""
         known = self._records.of(tenant_id, subject)
         return next((each for each in known if each.service == service and not self.problem(each)), None)
+
+    async def usable(self, tenant_id: str, subject: str, service: str) -> Connection:
+        """The connection that the caller's tools use now: of a login, with its access token. Raises ToolError."""
+        connection = self.find(tenant_id, subject, service)
+        if connection is None:
+            raise not_connected(service)
+        login = decode_login(connection.secret)
+        if login is None:
+            return connection
+        if service not in self._tokens:
+            raise not_connected(service)
+        token = await self._tokens[service].of(tenant_id, connection.name, connection.address).token()
+        return replace(connection, secret=SecretStr(token), is_token=True)
 
     def problem(self, connection: Connection) -> str:
         """Why a connection cannot be used; empty when it can."""

@@ -1,4 +1,4 @@
-"""Access tokens of logins at MCP servers, renewed by one process for all: the token that renews is good once."""
+"""Access tokens of logins at MCP servers and of connections, renewed by one process for all: the token that renews is good once."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -6,15 +6,14 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import structlog
 
 from kit.access.sealing import CannotOpen
 from kit.errors import Unavailable
 from services.tools.errors import ServiceUnavailable
-from services.tools.sources.logins import Login, LoginClient, LoginRefused
-from services.tools.sources.remote_records import ServerRecords
+from services.tools.sources.logins import Login, LoginRefused
 
 _log = structlog.get_logger()
 _MARGIN_S = 30.0
@@ -22,7 +21,8 @@ _MARGIN_S = 30.0
 _RENEWAL_TAKES_S = 25.0
 """After it another process renews: the one that began has died."""
 Key: TypeAlias = tuple[str, str]
-"""Tenant and server."""
+"""Tenant, and server or connection."""
+_LOG_IN = "log in again: `groundwork tool-servers login {}`"
 
 
 @dataclass(frozen=True)
@@ -35,11 +35,33 @@ class Access:
     """Tells that the server did not take an access token."""
 
 
+class LoginRecords(Protocol):
+    """Where logins are kept; see ServerRecords."""
+
+    def login(self, tenant_id: str, name: str, /) -> Login | None: ...
+
+    async def replace_login(self, tenant_id: str, name: str, known: Login, login: Login, /) -> bool: ...
+
+    async def changed_login(self, tenant_id: str, name: str, known: Login, /, *, timeout_s: float) -> Login | None: ...
+
+
+class Renewer(Protocol):
+    """What renews logins; see LoginClient."""
+
+    async def refresh(self, url: str, login: Login) -> Login: ...
+
+    async def revoke(self, url: str, login: Login) -> None: ...
+
+
 class Tokens:
     """The access tokens of all tenants."""
 
-    def __init__(self, records: ServerRecords, client: LoginClient, now: Callable[[], datetime]) -> None:
+    def __init__(
+        self, records: LoginRecords, client: Renewer, now: Callable[[], datetime], log_in: str = _LOG_IN
+    ) -> None:
+        """`log_in` says what a person does about a login that is over; `{}` in it stands for its name."""
         self._records = records
+        self._log_in = log_in
         self._client = client
         self._now = now
         self._renewing: dict[Key, asyncio.Task[Login | None]] = {}
@@ -58,7 +80,7 @@ class Tokens:
         except CannotOpen as error:
             raise ServiceUnavailable(
                 "the login there cannot be read any more, since the key of this installation was changed; "
-                f"log in again: `groundwork tool-servers login {key[1]}`"
+                f"{self._log_in.format(key[1])}"
             ) from error
         return str(login.tokens["access_token"]) if login else ""
 
@@ -99,7 +121,7 @@ class Tokens:
                 return other
             await self._let_others(key, claimed)
             raise ServiceUnavailable(
-                f"the login there is over ({error.message}); log in again: `groundwork tool-servers login {key[1]}`"
+                f"the login there is over ({error.message}); {self._log_in.format(key[1])}"
             ) from error
         except ServiceUnavailable:
             await self._let_others(key, claimed)
@@ -120,6 +142,7 @@ class Tokens:
             await self._records.replace_login(*key, claimed, replace(claimed, renewing_until_s=0.0))
 
     def _is_over(self, key: Key, login: Login) -> bool:
-        if self._refused.get(key) == login.tokens["access_token"]:
+        access = login.tokens["access_token"]
+        if not access or self._refused.get(key) == access:
             return True
         return bool(login.expires_at_s) and self._now().timestamp() > login.expires_at_s - _MARGIN_S

@@ -639,11 +639,24 @@ class FakeTools(tools_pb2_grpc.ToolsServiceServicer):
 
     async def ListConnections(self, request: Any, context: Any) -> tools_pb2.ListConnectionsResponse:
         found = [_connection(each) for each in self.connections.values()]
-        return tools_pb2.ListConnectionsResponse(connections=found, services=["github"])
+        return tools_pb2.ListConnectionsResponse(connections=found, services=["github", "mail"], logins=["github"])
 
     async def SetConnection(self, request: Any, context: Any) -> tools_pb2.SetConnectionResponse:
         self.connections[request.service, request.shared] = request
         return tools_pb2.SetConnectionResponse(connection=_connection(request))
+
+    async def BeginConnectionLogin(self, request: Any, context: Any) -> tools_pb2.BeginConnectionLoginResponse:
+        self.logins.append(request)
+        return tools_pb2.BeginConnectionLoginResponse(
+            user_code="WDJB-MJHT", verification_url="https://example.com/device", expires_at=AT, login="waiting"
+        )
+
+    async def FinishConnectionLogin(self, request: Any, context: Any) -> tools_pb2.FinishConnectionLoginResponse:
+        self.logins.append(request)
+        if request.login == "waiting":
+            return tools_pb2.FinishConnectionLoginResponse(login="agreed")
+        made = _connection(tools_pb2.SetConnectionRequest(service=request.service))
+        return tools_pb2.FinishConnectionLoginResponse(connection=made)
 
     async def DeleteConnection(self, request: Any, context: Any) -> tools_pb2.DeleteConnectionResponse:
         self.connections.pop((request.service, request.shared), None)

@@ -23,6 +23,7 @@ from services.tools import toolbox
 from services.tools.adapters.connection_records import KeyValueConnections
 from services.tools.calling.processes import Processes
 from services.tools.connections.desk import ConnectionDesk, Door
+from services.tools.connections.device_login import DeviceLogins
 from services.tools.errors import NoSealingKey, ServiceUnavailable, ToolError
 from services.tools.models import Caller
 from services.tools.sources.discovery import discover
@@ -54,7 +55,7 @@ class Process:
         return {each.name for each in tools if each.name.startswith("github_") and each.refusal is None}
 
 
-async def account(secret: SecretStr) -> str:
+async def account(secret: SecretStr, user: str, *, is_token: bool) -> str:
     given = secret.get_secret_value()
     if given == "away":
         raise ServiceUnavailable("it does not answer")
@@ -79,11 +80,12 @@ def process(jetstream: Nats, key: Path) -> Start:
     async def start(address: str = "https://api.github.com", *, has_key: bool = True) -> AsyncIterator[Process]:
         clock = itertools.count(step=60.0)
         keys = KeySource(parse_signing_key, path=key, setting="TEST", clock=lambda: next(clock))
-        records = await KeyValueConnections.open(jetstream, Sealer(keys) if has_key else None)
+        sealer = Sealer(keys) if has_key else None
+        records = await KeyValueConnections.open(jetstream, sealer)
         following = asyncio.create_task(records.settings.follow())
         doors = {"github": Door(address, account)} if address else {}
         try:
-            yield Process(ConnectionDesk(records, doors, lambda: NOW), records)
+            yield Process(ConnectionDesk(records, doors, DeviceLogins(sealer, lambda: NOW), lambda: NOW), records)
         finally:
             following.cancel()
 

@@ -2,11 +2,10 @@
 
 import base64
 import json
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
-from unittest.mock import Mock
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -16,33 +15,17 @@ from structlog.testing import capture_logs
 from kit.network.egress import EgressGuard, parse_networks
 from services.tools.adapters.http import github as client_module
 from services.tools.adapters.http.github import GithubClient
-from services.tools.connections.records import Connection, Connections
-from services.tools.context import Services
+from services.tools.connections.records import Connection
 from services.tools.errors import ToolError
 from services.tools.settings import ToolsSettings
 from tests.service.tools.boxes import NOW, Box
+from tests.service.tools.connected import services_with
 from tests.service.tools.github_server import TOKEN, Github, example, refused
 from tests.service.tools.http_server import Asked, HttpServer, http_server
 
 CODE, ISSUES, FILE = "/search/code", "/search/issues", "/repos/{owner}/{repo}/contents/{path}"
 ISSUE, NEW = "/repos/{owner}/{repo}/issues/{issue_number}", "/repos/{owner}/{repo}/issues"
 COMMENTS = f"{ISSUE}/comments"
-
-
-@dataclass
-class Records:
-    """Connections that are there."""
-
-    known: list[Connection]
-
-    def of(self, tenant_id: str, subject: str) -> Sequence[Connection]:
-        return [each for each in self.known if tenant_id == "acme" and each.subject in (subject, "")]
-
-    async def put(self, tenant_id: str, connection: Connection) -> None:
-        raise AssertionError
-
-    async def remove(self, tenant_id: str, subject: str, service: str) -> None:
-        raise AssertionError
 
 
 @dataclass
@@ -61,9 +44,7 @@ async def connected(github: Github, *, token: str = TOKEN, networks: str = "127.
     async with http_server(github.server()) as server:
         address = server.url("/").rstrip("/")
         client = GithubClient(EgressGuard(parse_networks(networks)), address)
-        services = Mock(spec=Services)
-        known = [Connection("github", address, "octocat", NOW, "ann", SecretStr(token))]
-        services.connections = Connections(Records(known), {"github": address})
+        services = services_with(Connection("github", address, "octocat", NOW, "ann", SecretStr(token)))
         services.github = client
         yield Desk(Box(ToolsSettings(), services=services), server, client)
         await client.close()

@@ -76,6 +76,7 @@ class ListConnectionsResponse(_message.Message):
 
     CONNECTIONS_FIELD_NUMBER: _builtins.int
     SERVICES_FIELD_NUMBER: _builtins.int
+    LOGINS_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def connections(self) -> _containers.RepeatedCompositeFieldContainer[Global___Connection]:
         """The caller's own first."""
@@ -84,15 +85,20 @@ class ListConnectionsResponse(_message.Message):
     def services(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Services that can be connected here: `github`."""
 
+    @_builtins.property
+    def logins(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Those of them that a person can connect by a login there (BeginConnectionLogin)."""
+
     def __init__(
         self,
         *,
         connections: _abc.Iterable[Global___Connection] | None = ...,
         services: _abc.Iterable[_builtins.str] | None = ...,
+        logins: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["connections", b"connections", "services", b"services"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["connections", b"connections", "logins", b"logins", "services", b"services"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -107,26 +113,150 @@ class SetConnectionRequest(_message.Message):
     SERVICE_FIELD_NUMBER: _builtins.int
     SECRET_FIELD_NUMBER: _builtins.int
     SHARED_FIELD_NUMBER: _builtins.int
+    ACCOUNT_FIELD_NUMBER: _builtins.int
     service: _builtins.str
     """Which: one of the services that the list names."""
     secret: _builtins.str
     """What the service lets the caller in by, such as an access token. Never logged, stored sealed, and in no answer."""
     shared: _builtins.bool
     """Whether it is for everybody in the tenant; else for the caller alone."""
+    account: _builtins.str
+    """The user that opens the mailbox, mostly its address; needed for `mail` alone."""
     def __init__(
         self,
         *,
         service: _builtins.str = ...,
         secret: _builtins.str = ...,
         shared: _builtins.bool = ...,
+        account: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["secret", b"secret", "service", b"service", "shared", b"shared"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["account", b"account", "secret", b"secret", "service", b"service", "shared", b"shared"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___SetConnectionRequest: _TypeAlias = SetConnectionRequest  # noqa: Y015
+
+@_typing.final
+class BeginConnectionLoginRequest(_message.Message):
+    """A service to be connected by a login there."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SERVICE_FIELD_NUMBER: _builtins.int
+    SHARED_FIELD_NUMBER: _builtins.int
+    ACCOUNT_FIELD_NUMBER: _builtins.int
+    service: _builtins.str
+    """Which: one of the logins that the list names."""
+    shared: _builtins.bool
+    """Whether it is for everybody in the tenant; else for the caller alone."""
+    account: _builtins.str
+    """The user that opens the mailbox, mostly its address; needed for `mail` alone."""
+    def __init__(
+        self,
+        *,
+        service: _builtins.str = ...,
+        shared: _builtins.bool = ...,
+        account: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["account", b"account", "service", b"service", "shared", b"shared"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___BeginConnectionLoginRequest: _TypeAlias = BeginConnectionLoginRequest  # noqa: Y015
+
+@_typing.final
+class BeginConnectionLoginResponse(_message.Message):
+    """What the person is to do."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    USER_CODE_FIELD_NUMBER: _builtins.int
+    VERIFICATION_URL_FIELD_NUMBER: _builtins.int
+    EXPIRES_AT_FIELD_NUMBER: _builtins.int
+    LOGIN_FIELD_NUMBER: _builtins.int
+    user_code: _builtins.str
+    """The code that they type."""
+    verification_url: _builtins.str
+    """Where they type it."""
+    login: _builtins.str
+    """The login, sealed: what FinishConnectionLogin takes."""
+    @_builtins.property
+    def expires_at(self) -> _timestamp_pb2.Timestamp:
+        """When the code ends."""
+
+    def __init__(
+        self,
+        *,
+        user_code: _builtins.str = ...,
+        verification_url: _builtins.str = ...,
+        expires_at: _timestamp_pb2.Timestamp | None = ...,
+        login: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["expires_at", b"expires_at"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["expires_at", b"expires_at", "login", b"login", "user_code", b"user_code", "verification_url", b"verification_url"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___BeginConnectionLoginResponse: _TypeAlias = BeginConnectionLoginResponse  # noqa: Y015
+
+@_typing.final
+class FinishConnectionLoginRequest(_message.Message):
+    """A login that waits for its person."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SERVICE_FIELD_NUMBER: _builtins.int
+    LOGIN_FIELD_NUMBER: _builtins.int
+    service: _builtins.str
+    """Its service."""
+    login: _builtins.str
+    """As it was returned last."""
+    def __init__(
+        self,
+        *,
+        service: _builtins.str = ...,
+        login: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["login", b"login", "service", b"service"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___FinishConnectionLoginRequest: _TypeAlias = FinishConnectionLoginRequest  # noqa: Y015
+
+@_typing.final
+class FinishConnectionLoginResponse(_message.Message):
+    """Whether the person has agreed."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CONNECTION_FIELD_NUMBER: _builtins.int
+    LOGIN_FIELD_NUMBER: _builtins.int
+    login: _builtins.str
+    """The login to go on with, where there is no connection yet."""
+    @_builtins.property
+    def connection(self) -> Global___Connection:
+        """The connection; missing where the person has not agreed yet."""
+
+    def __init__(
+        self,
+        *,
+        connection: Global___Connection | None = ...,
+        login: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["connection", b"connection"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["connection", b"connection", "login", b"login"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___FinishConnectionLoginResponse: _TypeAlias = FinishConnectionLoginResponse  # noqa: Y015
 
 @_typing.final
 class SetConnectionResponse(_message.Message):

@@ -95,6 +95,16 @@ class ToolsServiceStub:
                 request_serializer=groundwork_dot_tools_dot_v1_dot_tools__pb2.SetConnectionRequest.SerializeToString,
                 response_deserializer=groundwork_dot_tools_dot_v1_dot_tools__pb2.SetConnectionResponse.FromString,
                 _registered_method=True)
+        self.BeginConnectionLogin = channel.unary_unary(
+                '/groundwork.tools.v1.ToolsService/BeginConnectionLogin',
+                request_serializer=groundwork_dot_tools_dot_v1_dot_tools__pb2.BeginConnectionLoginRequest.SerializeToString,
+                response_deserializer=groundwork_dot_tools_dot_v1_dot_tools__pb2.BeginConnectionLoginResponse.FromString,
+                _registered_method=True)
+        self.FinishConnectionLogin = channel.unary_unary(
+                '/groundwork.tools.v1.ToolsService/FinishConnectionLogin',
+                request_serializer=groundwork_dot_tools_dot_v1_dot_tools__pb2.FinishConnectionLoginRequest.SerializeToString,
+                response_deserializer=groundwork_dot_tools_dot_v1_dot_tools__pb2.FinishConnectionLoginResponse.FromString,
+                _registered_method=True)
         self.DeleteConnection = channel.unary_unary(
                 '/groundwork.tools.v1.ToolsService/DeleteConnection',
                 request_serializer=groundwork_dot_tools_dot_v1_dot_tools__pb2.DeleteConnectionRequest.SerializeToString,
@@ -194,6 +204,22 @@ class ToolsServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def BeginConnectionLogin(self, request, context):
+        """Begins to connect a service by a login there: a person types the code at the address (RFC 8628). INVALID_ARGUMENT where the
+        operator has named no client for the service. A connection of the tenant asks for the scope admin.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def FinishConnectionLogin(self, request, context):
+        """Waits some seconds for the person, and connects the service once they have agreed. CONNECTION_REFUSED when they refuse,
+        CONNECTION_LOGIN_OVER when the code has ended. A connection of the tenant asks for the scope admin.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def DeleteConnection(self, request, context):
         """Forgets a connection with its credential. One of the tenant asks for the scope admin. Harmless when repeated.
         """
@@ -263,6 +289,16 @@ def add_ToolsServiceServicer_to_server(servicer, server):
                     servicer.SetConnection,
                     request_deserializer=groundwork_dot_tools_dot_v1_dot_tools__pb2.SetConnectionRequest.FromString,
                     response_serializer=groundwork_dot_tools_dot_v1_dot_tools__pb2.SetConnectionResponse.SerializeToString,
+            ),
+            'BeginConnectionLogin': grpc.unary_unary_rpc_method_handler(
+                    servicer.BeginConnectionLogin,
+                    request_deserializer=groundwork_dot_tools_dot_v1_dot_tools__pb2.BeginConnectionLoginRequest.FromString,
+                    response_serializer=groundwork_dot_tools_dot_v1_dot_tools__pb2.BeginConnectionLoginResponse.SerializeToString,
+            ),
+            'FinishConnectionLogin': grpc.unary_unary_rpc_method_handler(
+                    servicer.FinishConnectionLogin,
+                    request_deserializer=groundwork_dot_tools_dot_v1_dot_tools__pb2.FinishConnectionLoginRequest.FromString,
+                    response_serializer=groundwork_dot_tools_dot_v1_dot_tools__pb2.FinishConnectionLoginResponse.SerializeToString,
             ),
             'DeleteConnection': grpc.unary_unary_rpc_method_handler(
                     servicer.DeleteConnection,
@@ -595,6 +631,60 @@ class ToolsService:
             '/groundwork.tools.v1.ToolsService/SetConnection',
             groundwork_dot_tools_dot_v1_dot_tools__pb2.SetConnectionRequest.SerializeToString,
             groundwork_dot_tools_dot_v1_dot_tools__pb2.SetConnectionResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def BeginConnectionLogin(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/groundwork.tools.v1.ToolsService/BeginConnectionLogin',
+            groundwork_dot_tools_dot_v1_dot_tools__pb2.BeginConnectionLoginRequest.SerializeToString,
+            groundwork_dot_tools_dot_v1_dot_tools__pb2.BeginConnectionLoginResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def FinishConnectionLogin(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/groundwork.tools.v1.ToolsService/FinishConnectionLogin',
+            groundwork_dot_tools_dot_v1_dot_tools__pb2.FinishConnectionLoginRequest.SerializeToString,
+            groundwork_dot_tools_dot_v1_dot_tools__pb2.FinishConnectionLoginResponse.FromString,
             options,
             channel_credentials,
             insecure,

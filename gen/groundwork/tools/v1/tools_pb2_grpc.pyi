@@ -47,6 +47,14 @@ class ToolsServiceStub:
     """Connects a service, after its credential was tried there. CONNECTION_REFUSED when the service does not take it. One that is there
     is replaced. A connection of the tenant asks for the scope admin. Harmless when repeated.
     """
+    BeginConnectionLogin: _aio.UnaryUnaryMultiCallable[_tools_pb2.BeginConnectionLoginRequest, _tools_pb2.BeginConnectionLoginResponse]
+    """Begins to connect a service by a login there: a person types the code at the address (RFC 8628). INVALID_ARGUMENT where the
+    operator has named no client for the service. A connection of the tenant asks for the scope admin.
+    """
+    FinishConnectionLogin: _aio.UnaryUnaryMultiCallable[_tools_pb2.FinishConnectionLoginRequest, _tools_pb2.FinishConnectionLoginResponse]
+    """Waits some seconds for the person, and connects the service once they have agreed. CONNECTION_REFUSED when they refuse,
+    CONNECTION_LOGIN_OVER when the code has ended. A connection of the tenant asks for the scope admin.
+    """
     DeleteConnection: _aio.UnaryUnaryMultiCallable[_tools_pb2.DeleteConnectionRequest, _tools_pb2.DeleteConnectionResponse]
     """Forgets a connection with its credential. One of the tenant asks for the scope admin. Harmless when repeated."""
 
@@ -154,6 +162,26 @@ class ToolsServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _abc.Awaitable[_tools_pb2.SetConnectionResponse]:
         """Connects a service, after its credential was tried there. CONNECTION_REFUSED when the service does not take it. One that is there
         is replaced. A connection of the tenant asks for the scope admin. Harmless when repeated.
+        """
+
+    @_abc_1.abstractmethod
+    def BeginConnectionLogin(
+        self,
+        request: _tools_pb2.BeginConnectionLoginRequest,
+        context: _aio.ServicerContext[_tools_pb2.BeginConnectionLoginRequest, _abc.Awaitable[_tools_pb2.BeginConnectionLoginResponse]],
+    ) -> _abc.Awaitable[_tools_pb2.BeginConnectionLoginResponse]:
+        """Begins to connect a service by a login there: a person types the code at the address (RFC 8628). INVALID_ARGUMENT where the
+        operator has named no client for the service. A connection of the tenant asks for the scope admin.
+        """
+
+    @_abc_1.abstractmethod
+    def FinishConnectionLogin(
+        self,
+        request: _tools_pb2.FinishConnectionLoginRequest,
+        context: _aio.ServicerContext[_tools_pb2.FinishConnectionLoginRequest, _abc.Awaitable[_tools_pb2.FinishConnectionLoginResponse]],
+    ) -> _abc.Awaitable[_tools_pb2.FinishConnectionLoginResponse]:
+        """Waits some seconds for the person, and connects the service once they have agreed. CONNECTION_REFUSED when they refuse,
+        CONNECTION_LOGIN_OVER when the code has ended. A connection of the tenant asks for the scope admin.
         """
 
     @_abc_1.abstractmethod

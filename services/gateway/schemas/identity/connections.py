@@ -33,6 +33,16 @@ class ToolConnectionList(BaseModel):
 
     connections: list[ToolConnection] = Field(description="Your own first. Tools use it before that of the tenant.")
     services: list[str] = Field(description="Services that can be connected here.")
+    logins: list[str] = Field(
+        description="Those of them that you can connect by a login there: see POST /v1/connections/{service}/login."
+    )
+
+
+Account = Annotated[
+    str,
+    Field(max_length=200, description="The user that opens the mailbox, mostly its address. Needed for `mail` alone."),
+]
+_LOGIN_CHARACTERS_MAX = 4000
 
 
 class NewToolConnection(RequestBody):
@@ -42,9 +52,44 @@ class NewToolConnection(RequestBody):
 
     secret: SecretStr = Field(
         min_length=1,
-        max_length=1000,
-        description="What the service lets you in by: of GitHub a personal access token. Stored sealed and shown to nobody.",
+        max_length=8000,
+        description="What the service lets you in by: of GitHub a personal access token, of mail the password, of Google Drive the "
+        "JSON file of a service account's key. Stored sealed and shown to nobody.",
     )
+    account: Account = ""
     shared: bool = Field(
         default=False, description="Whether everybody in your tenant may use it, which needs the scope `admin`."
     )
+
+
+class NewConnectionLogin(RequestBody):
+    """A service to be connected by a login there."""
+
+    model_config = ConfigDict(json_schema_extra={"example": {"shared": False}})
+
+    account: Account = ""
+    shared: bool = Field(
+        default=False, description="Whether everybody in your tenant may use it, which needs the scope `admin`."
+    )
+
+
+class ConnectionLogin(BaseModel):
+    """A login at a service that waits for you."""
+
+    user_code: str = Field(description="The code that you type there.")
+    verification_url: str = Field(description="Where you type it.")
+    expires_at: Moment = Field(description="When the code ends.")
+    login: str = Field(description="The login, sealed: what POST /v1/connections/{service}/login/finish takes.")
+
+
+class WaitingConnectionLogin(RequestBody):
+    """A login that waits for its person."""
+
+    login: str = Field(min_length=1, max_length=_LOGIN_CHARACTERS_MAX, description="As it was returned last.")
+
+
+class ConnectionProgress(BaseModel):
+    """Whether the person has agreed at the service."""
+
+    connection: ToolConnection | None = Field(description="The connection; null while the person has not agreed.")
+    login: str = Field(description="The login to ask again with, at once; empty where there is a connection.")

@@ -11,7 +11,6 @@ import httpx
 from services.ingest.adapters.source_http import SourceHttp
 from services.ingest.errors import SourceAway, SourceBusy
 
-FOLDER = "application/vnd.google-apps.folder"
 _PERMISSIONS = "permissions(type,emailAddress,domain,allowFileDiscovery,deleted)"
 _FILE = f"id,name,mimeType,md5Checksum,modifiedTime,size,parents,trashed,driveId,{_PERMISSIONS}"
 _SHARED = {"supportsAllDrives": "true", "includeItemsFromAllDrives": "true"}

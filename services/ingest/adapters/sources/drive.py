@@ -7,8 +7,9 @@ from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequen
 from contextlib import asynccontextmanager
 from typing import Any
 
+from kit.vocabulary.google_drive import EXPORTS, FOLDER, GOOGLES_OWN
 from services.ingest.adapters.source_http import body_of, secret_url, source_http
-from services.ingest.adapters.sources._drive_api import FOLDER, DriveApi, DriveRefused
+from services.ingest.adapters.sources._drive_api import DriveApi, DriveRefused
 from services.ingest.adapters.sources._google_token import GoogleToken
 from services.ingest.adapters.sources._patterns import matcher, path_part
 from services.ingest.errors import FileNotTaken, SourceAway, SourceTooLarge
@@ -16,15 +17,6 @@ from services.ingest.sources.models import FailingFile, FileReaders, SourceFile,
 from services.ingest.sources.ports import Opening, SourceField, SourceKind, SourceReader
 
 _API = "https://www.googleapis.com"
-_OFFICE = "application/vnd.openxmlformats-officedocument."
-_EXPORTS = {
-    "application/vnd.google-apps.document": (f"{_OFFICE}wordprocessingml.document", ".docx"),
-    "application/vnd.google-apps.spreadsheet": (f"{_OFFICE}spreadsheetml.sheet", ".xlsx"),
-    "application/vnd.google-apps.presentation": (f"{_OFFICE}presentationml.presentation", ".pptx"),
-    "application/vnd.google-apps.drawing": ("application/pdf", ".pdf"),
-}
-"""What documents of Google's own are read as. Others of its own (forms, maps, shortcuts) are left out."""
-_GOOGLES_OWN = "application/vnd.google-apps."
 _LIST_ALL_EVERY_S = 3600.0
 _DEEPEST = 100
 _SHARES = "make the account one that may share it (an editor), or make the source with access=collection"
@@ -142,8 +134,8 @@ class DriveReader:
     async def _file(self, found: Mapping[str, Any], path: str, problems: list[FailingFile]) -> SourceFile | None:
         """None for what is no file that is wanted."""
         kind, name = str(found.get("mimeType", "")), _path_part(str(found.get("name", "")))
-        exported, suffix = _EXPORTS.get(kind, ("", ""))
-        if not exported and kind.startswith(_GOOGLES_OWN):
+        exported, suffix = EXPORTS.get(kind, ("", ""))
+        if not exported and kind.startswith(GOOGLES_OWN):
             return None
         name = f"{name}{suffix}" if suffix and not name.lower().endswith(suffix) else name
         if not self._is_wanted(name):

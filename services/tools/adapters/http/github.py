@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import httpx
-from cachetools import TTLCache
 from pydantic import SecretStr
 
 from kit.errors import GroundworkError
@@ -17,18 +16,14 @@ from kit.network.guarded_http import guarded_transport
 from services.tools.adapters.http.http_servers import Sent, location_of, plain_place
 from services.tools.connections.github import Asked, CredentialRefused, GithubFailed
 from services.tools.connections.records import Connection
+from services.tools.connections.windows import ConnectionWindows
 from services.tools.errors import CallInDoubt, ServiceUnavailable, ToolError
 from services.tools.web.pages import WebBusy
-from services.tools.web.windows import Windows
 
 _ANSWER_TIMEOUT_S = 8.0
 _BODY_BYTES_MAX = 8 * 1024 * 1024
 """A file comes in base64, in one piece up to 1 MB; the longest page of comments is smaller."""
 _REDIRECTS_MAX = 2
-_PER_MINUTE = 30
-"""What GitHub allows an account to search in a minute."""
-_PER_RUN = 100
-_CONNECTIONS_MAX = 4_096
 _SAID_CHARACTERS = 300
 _SECONDARY_LIMIT_S = 60.0
 """GitHub asks for a minute where it says no more (secondary rate limits)."""
@@ -42,7 +37,7 @@ class GithubClient:
         self.address = address.rstrip("/")
         self._guard = guard
         self._transport: httpx.AsyncBaseTransport | None = None
-        self._windows: TTLCache[tuple[str, str], Windows] = TTLCache(_CONNECTIONS_MAX, 2 * 3_600.0)
+        self._windows = ConnectionWindows()
 
     async def close(self) -> None:
         if self._transport is not None:
@@ -57,7 +52,7 @@ class GithubClient:
         raise _refusal(asked, status, headers, data)
 
     async def ask(self, asked: Asked, connection: Connection, *, tenant_id: str, run: str) -> Any:
-        windows = self._windows_of(tenant_id, connection)
+        windows = self._windows.of(tenant_id, connection)
         windows.take("GitHub", run)
         status, headers, data = await self._sent(asked, connection.secret)
         if 200 <= status < 300:
@@ -65,12 +60,6 @@ class GithubClient:
         if (wait_s := _limited_s(status, headers, data)) is not None:
             windows.leave_alone("GitHub", wait_s)
         raise _refusal(asked, status, headers, data)
-
-    def _windows_of(self, tenant_id: str, connection: Connection) -> Windows:
-        key = (tenant_id, connection.subject)
-        windows = self._windows.get(key) or Windows(_PER_MINUTE, _PER_RUN)
-        self._windows[key] = windows  # kept for as long again
-        return windows
 
     async def _sent(self, asked: Asked, secret: SecretStr) -> tuple[int, Mapping[str, str], Any]:
         sent = Sent()

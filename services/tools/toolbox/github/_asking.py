@@ -10,8 +10,7 @@ from services.tools.context import ToolContext
 async def ask(asked: Asked, context: ToolContext) -> Any:
     """GitHub's answer as JSON. Raises ToolError and CallInDoubt."""
     services, caller = context.services, context.caller
-    known = services.connections
-    connection = known.find(caller.tenant_id, caller.subject, GITHUB) if known else None
-    if services.github is None or connection is None:
+    if services.github is None or services.connections is None:
         raise not_connected(GITHUB)
+    connection = await services.connections.usable(caller.tenant_id, caller.subject, GITHUB)
     return await services.github.ask(asked, connection, tenant_id=caller.tenant_id, run=context.run_id)

@@ -1,0 +1,240 @@
+"""Connecting by a login at the service (RFC 8628), and renewing it, against an authorization server of the test's own."""
+
+import asyncio
+import base64
+import json
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+from pydantic import SecretStr, ValidationError
+from structlog.testing import capture_logs
+
+from kit.access.keys import KeySource, new_key, parse_signing_key
+from kit.access.principal import ADMIN, QUERY, Principal
+from kit.access.sealing import Sealer
+from kit.errors import FailedPrecondition, InvalidArgument, PermissionDenied, Unavailable
+from kit.jetstream import KeyValue, Nats
+from kit.network.egress import EgressGuard, parse_networks
+from services.tools.adapters.connection_records import KeyValueConnections
+from services.tools.adapters.http.oauth import OAuthClient
+from services.tools.connections.desk import ConnectionDesk, Door
+from services.tools.connections.device_login import DeviceLoginOver, DeviceLogins, OAuthServer, ServiceLogins
+from services.tools.errors import ToolError
+from services.tools.settings import ToolsSettings
+from services.tools.state import CONNECTIONS
+from tests.doubles.http_double import Failure, HttpDouble, Recorded
+
+ANN, BOB = Principal("acme", "ann", frozenset({QUERY})), Principal("acme", "bob", frozenset({QUERY}))
+CHIEF = Principal("acme", "chief", frozenset({ADMIN, QUERY}))
+
+
+class AuthorizationServer(HttpDouble):
+    """Answers polls with `says`, one after the other; the last one for ever. Refresh tokens are good once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.says = ["authorization_pending", ""]
+        self.lasts_s = 0
+        """Of access tokens; 0: for ever, as those of GitHub's OAuth apps."""
+        self.renewing = "r0"
+        self.count = 0
+
+    async def respond(self, request: Recorded) -> web.Response:
+        form = request.body
+        assert form["client_id"] == "cl1ent"
+        if request.path == "/device":
+            begun = {
+                "device_code": "dev1ce",
+                "user_code": "WDJB-MJHT",
+                "verification_uri": "https://example.com/device",
+            }
+            return self.answer(200, {**begun, "expires_in": 900, "interval": 5})
+        assert form["client_secret"] == "s3cret"
+        if form["grant_type"] == "refresh_token":
+            if form["refresh_token"] != self.renewing:
+                return self.answer(200, {"error": "bad_refresh_token"})  # GitHub says so with 200
+            return self._tokens()
+        assert form["device_code"] == "dev1ce"
+        said = self.says.pop(0) if len(self.says) > 1 else self.says[0]
+        return self.answer(400, {"error": said}) if said else self._tokens()
+
+    def _tokens(self) -> web.Response:
+        self.count += 1
+        data: dict[str, Any] = {"access_token": f"a{self.count}", "token_type": "bearer"}
+        if self.lasts_s:
+            self.renewing = f"r{self.count}"
+            data |= {"expires_in": self.lasts_s, "refresh_token": self.renewing}
+        return self.answer(200, data)
+
+
+@dataclass
+class Clock:
+    """Time that passes by sleeping alone."""
+
+    at: datetime = datetime(2026, 11, 28, tzinfo=UTC)
+    slept: list[float] = field(default_factory=list)
+
+    def now(self) -> datetime:
+        return self.at
+
+    async def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        self.at += timedelta(seconds=seconds)
+
+
+@dataclass
+class System:
+    server: AuthorizationServer
+    clock: Clock
+    desk: ConnectionDesk
+    records: KeyValueConnections
+
+    async def used(self, caller: Principal = ANN) -> str:
+        found = await self.desk.connections.usable(caller.tenant_id, caller.subject, "github")
+        return found.secret.get_secret_value()
+
+    async def log_in(self, caller: Principal = ANN, *, shared: bool = False) -> None:
+        _, handle = await self.desk.begin_login(caller, "github", "", shared=shared)
+        made = None
+        while made is None:
+            made, handle = await self.desk.finish_login(caller, "github", handle)
+        assert made.account == "octocat"
+
+
+async def account(secret: SecretStr, user: str, *, is_token: bool) -> str:
+    assert secret.get_secret_value().startswith("a")
+    return "octocat"
+
+
+def start(server: AuthorizationServer, clock: Clock, records: KeyValueConnections, sealer: Sealer) -> ConnectionDesk:
+    """A process of the tools service, as far as connections go."""
+    known = OAuthServer(
+        f"{server.url}/token",
+        f"{server.url}/device",
+        client_id="cl1ent",
+        client_secret=SecretStr("s3cret"),
+        scope="repo",
+    )
+    client = OAuthClient(EgressGuard(parse_networks("127.0.0.0/8")), known, clock.now)
+    doors = {"github": Door("https://api.github.com", account, ServiceLogins(known, client))}
+    return ConnectionDesk(records, doors, DeviceLogins(sealer, clock.now, clock.sleep), clock.now)
+
+
+@pytest.fixture
+def sealer(tmp_path: Path) -> Sealer:
+    path = tmp_path / "tools.json"
+    path.write_text(json.dumps(new_key("tools")))
+    return Sealer(KeySource(parse_signing_key, path=path, setting="TEST"))
+
+
+@pytest.fixture
+async def system(jetstream: Nats, sealer: Sealer) -> AsyncIterator[System]:
+    server, clock = AuthorizationServer(), Clock()
+    records = await KeyValueConnections.open(jetstream, sealer)
+    following = asyncio.create_task(records.settings.follow())
+    async with server.running():
+        yield System(server, clock, start(server, clock, records, sealer), records)
+    following.cancel()
+
+
+async def test_code_is_shown_and_the_connection_made_once_the_person_agrees(system: System, jetstream: Nats) -> None:
+    with capture_logs() as logs:
+        assert system.desk.logins == ["github"]
+        begun, handle = await system.desk.begin_login(ANN, "github", "", shared=False)
+        assert (begun.user_code, begun.url) == ("WDJB-MJHT", "https://example.com/device")
+        made, _ = await system.desk.finish_login(ANN, "github", handle)
+        assert made is not None
+        assert (made.account, await system.used(), system.clock.slept) == ("octocat", "a1", [5.0, 5.0])
+        with pytest.raises(ToolError, match="not connected"):
+            await system.used(BOB)
+    stored = [entry.value or b"" async for entry in (await KeyValue.open(jetstream, CONNECTIONS.name)).entries(">")]
+    shown = repr((logs, begun, made, stored, base64.urlsafe_b64decode(handle)))
+    assert not any(secret in shown for secret in ("dev1ce", "s3cret", '"a1"', "'a1'"))
+
+
+async def test_server_is_asked_more_slowly_when_it_says_so(system: System) -> None:
+    system.server.says = ["slow_down", "authorization_pending", ""]
+    _, handle = await system.desk.begin_login(ANN, "github", "", shared=False)
+    made, again = await system.desk.finish_login(ANN, "github", handle)
+    assert (made, system.clock.slept) == (None, [5.0, 10.0, 0.0])
+    made, _ = await system.desk.finish_login(ANN, "github", again)
+    assert made is not None
+    assert system.clock.slept[3:] == [10.0]
+
+
+@pytest.mark.parametrize(
+    ("says", "said"),
+    [("access_denied", "has refused"), ("expired_token", "not typed in time"), ("nonsense", "nonsense")],
+)
+async def test_refused_or_ended_login_connects_nothing(system: System, says: str, said: str) -> None:
+    system.server.says = [says]
+    _, handle = await system.desk.begin_login(ANN, "github", "", shared=False)
+    with pytest.raises(FailedPrecondition, match=said):
+        await system.desk.finish_login(ANN, "github", handle)
+    assert not system.desk.connections.of("acme", "ann")
+
+
+async def test_login_is_its_callers_and_ends(system: System) -> None:
+    _, handle = await system.desk.begin_login(ANN, "github", "", shared=False)
+    for caller, given in ((BOB, handle), (ANN, "AAAA"), (ANN, f"{handle[:-8]}AAAAAAAA"), (ANN, "é")):
+        with pytest.raises(DeviceLoginOver):
+            await system.desk.finish_login(caller, "github", given)
+    with pytest.raises(InvalidArgument):
+        await system.desk.finish_login(ANN, "github", "A" * 5_000)
+    await system.clock.sleep(901)
+    with pytest.raises(DeviceLoginOver, match="in time"):
+        await system.desk.finish_login(ANN, "github", handle)
+    assert len(system.server.asked("POST", "/token")) == 0
+
+
+async def test_tenants_login_is_for_administrators(system: System) -> None:
+    with pytest.raises(PermissionDenied):
+        await system.desk.begin_login(ANN, "github", "", shared=True)
+    await system.log_in(CHIEF, shared=True)
+    assert await system.used(BOB) == "a1"
+
+
+async def test_access_token_is_renewed_once_for_all_and_the_renewing_token_is_kept(
+    system: System, jetstream: Nats, sealer: Sealer
+) -> None:
+    system.server.lasts_s = 3600
+    await system.log_in()
+    assert (await system.used(), system.server.count) == ("a1", 1)
+    await system.clock.sleep(3600)
+    other = await KeyValueConnections.open(jetstream, sealer)
+    following = asyncio.create_task(other.settings.follow())
+    second = System(system.server, system.clock, start(system.server, system.clock, other, sealer), other)
+    assert await asyncio.gather(system.used(), second.used(), system.used()) == ["a2"] * 3
+    await system.clock.sleep(3600)
+    assert (await second.used(), system.server.renewing) == ("a3", "r3")
+    following.cancel()
+
+
+async def test_login_that_the_service_has_ended_says_what_to_do(system: System) -> None:
+    system.server.lasts_s = 3600
+    await system.log_in()
+    await system.clock.sleep(3600)
+    system.server.renewing = "withdrawn"
+    with pytest.raises(ToolError, match="connect GitHub again"):
+        await system.used()
+
+
+async def test_server_that_is_away_or_fails_is_said_and_the_login_goes_on(system: System) -> None:
+    _, handle = await system.desk.begin_login(ANN, "github", "", shared=False)
+    system.server.failures.append(Failure("POST /token", 503))
+    with pytest.raises(Unavailable):
+        await system.desk.finish_login(ANN, "github", handle)
+    made, _ = await system.desk.finish_login(ANN, "github", handle)
+    assert made is not None
+
+
+def test_secrets_of_a_client_go_to_no_open_address() -> None:
+    with pytest.raises(ValidationError, match="https"):
+        ToolsSettings.model_validate({"tools_oauth": {"github": {"token_url": "http://example.com/token"}}})
+    with pytest.raises(ValidationError):
+        ToolsSettings.model_validate({"tools_oauth": {"gitlab": {}}})
