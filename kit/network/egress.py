@@ -18,6 +18,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from kit.errors import FailedPrecondition, InvalidArgument, Unavailable
+from kit.network.hosts import ascii_host
 
 IpAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 IpNetwork = ipaddress.IPv4Network | ipaddress.IPv6Network
@@ -139,17 +140,17 @@ def is_public(ip: IpAddress) -> bool:
 
 
 def place_of(url: str) -> Place:
-    """Scheme, host and port of a URL. Raises UrlRefused."""
+    """Scheme, host and port of a URL. A host in another alphabet is in its ASCII form, which is what is asked for and what the
+    rules of operators are held against. Raises UrlRefused."""
     try:
         parts = urlsplit(url)
-        port = parts.port
+        port, host = parts.port, ascii_host(parts.hostname or "").rstrip(".")
     except ValueError as error:
         raise UrlRefused(f"the URL cannot be read ({error})") from None
     if parts.scheme not in _SCHEMES:
         raise UrlRefused("the URL must begin with http:// or https://")
     if parts.username is not None or parts.password is not None:
         raise UrlRefused("the URL must not carry a user or a password; give the key by itself")
-    host = (parts.hostname or "").rstrip(".")
     if not host or not url.isprintable() or any(map(str.isspace, url)) or "\\" in url or port == 0:
         raise UrlRefused("the URL has no usable host, as in https://api.example.com/v1")
     if _UNUSUAL_NUMBER.match(host.rpartition(".")[2]) and not _is_plain_address(host):

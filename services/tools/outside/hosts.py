@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from kit.network.egress import Place, UrlRefused, place_of
+from kit.network.hosts import ascii_host
 
 _WILDCARD = "*."
 _WEB_PATTERN = re.compile(r"(?:\*|(?:\*\.)?[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?)(?::[0-9]{1,5})?", re.IGNORECASE)
@@ -48,7 +49,7 @@ def name_is_listed(name: str, listed: Iterable[str]) -> bool:
 def web_host_is_listed(place: Place, listed: Iterable[str]) -> bool:
     """Whether a page may be read there. `*` lists all hosts; a host without a port is listed at the usual ports of the web."""
     for pattern in listed:
-        name, _, port = pattern.partition(":")
+        name, _, port = _in_ascii(pattern).partition(":")
         ports = (int(port),) if port else _WEB_PORTS
         if place.port in ports and (name == "*" or name_is_listed(place.host, [name])):
             return True
@@ -58,10 +59,17 @@ def web_host_is_listed(place: Place, listed: Iterable[str]) -> bool:
 def check_web_hosts(listed: Iterable[str]) -> None:
     """Raises ValueError for what is no host of web_host_is_listed."""
     for pattern in listed:
-        if _WEB_PATTERN.fullmatch(pattern) is None:
+        if _WEB_PATTERN.fullmatch(_in_ascii(pattern)) is None:
             raise ValueError(
                 f"{pattern!r:.80} is not a host; write it as * or docs.example.com or *.example.org, with a port if need be"
             )
+
+
+def _in_ascii(pattern: str) -> str:
+    """A pattern with its name as name servers know it. Raises ValueError."""
+    wildcard = _WILDCARD if pattern.startswith(_WILDCARD) else ""
+    name, colon, port = pattern.removeprefix(wildcard).partition(":")
+    return f"{wildcard}{ascii_host(name)}{colon}{port}"
 
 
 def _parse(name: str) -> HostPattern:

@@ -97,6 +97,8 @@ BODIES: dict[str, dict[str, Any]] = {
     "EvaluationOrder": {},
     "EmbeddingSwap": {},
     "NewToolConnection": {"secret": "github_pat_1"},
+    "NewConnectionLogin": {},
+    "WaitingConnectionLogin": {"login": "waiting"},
     "AgentSwitch": {"enabled": False},
     "NewLimits": {"limits": [{"what": "tokens", "amount": 1000, "per": "hour"}]},
     "GivenAnswers": {"answers": [{"question_id": "q1", "given": "B"}]},

@@ -24,7 +24,9 @@ GITHUB = {
 
 @pytest.fixture(autouse=True)
 def serving(server: FakeServer) -> None:
-    server.on("GET", PATH, lambda http: http.json({"connections": [GITHUB], "services": ["github"], "logins": ["github"]}))
+    server.on(
+        "GET", PATH, lambda http: http.json({"connections": [GITHUB], "services": ["github"], "logins": ["github"]})
+    )
     server.on("PUT", f"{PATH}/github", lambda http: http.json(GITHUB))
     server.on("DELETE", f"{PATH}/github", lambda http: http.json({}))
 

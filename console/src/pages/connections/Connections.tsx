@@ -1,19 +1,19 @@
 // Services that tools use in the caller's name: connected by a token, which the server tries and seals, and forgotten again.
 
-import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
-import { useState, type FormEvent } from "react";
+import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { useState } from "react";
 import { useTranslation } from "react-i18next";
-import { api, bodyOf, dataOf } from "../../api/client";
+import { api, dataOf } from "../../api/client";
 import type { Schemas } from "../../api/types";
 import { useFormat } from "../../i18n/format";
-import { Button, Confirm, Dialog, Empty, Failure, Field } from "../../parts";
+import { Button, Confirm, Empty, Failure } from "../../parts";
 import { Table } from "../../parts/Table";
 import { useMay } from "../../shell/caller";
 import "../../style/pages.css";
+import { NewConnection } from "./NewConnection";
+import { nameOf } from "./names";
 
 type Connection = Schemas["ToolConnection"];
-const NAMES: Record<string, string> = { github: "GitHub" };
-const nameOf = (service: string) => NAMES[service] ?? service;
 
 export function Connections() {
   const { t } = useTranslation();
@@ -41,7 +41,7 @@ export function Connections() {
         </Empty>
       )}
       {data && data.connections.length > 0 && <ConnectionTable connections={data.connections} onChange={again} />}
-      {data && isMaking && <NewConnection services={data.services} onClose={() => setMaking(false)} onMade={again} />}
+      {data && isMaking && <NewConnection services={data.services} logins={data.logins} onClose={() => setMaking(false)} onMade={again} />}
     </div>
   );
 }
@@ -102,71 +102,5 @@ function ConnectionTable({ connections, onChange }: { connections: Connection[];
         </Confirm>
       )}
     </>
-  );
-}
-
-function NewConnection({ services, onClose, onMade }: { services: string[]; onClose: () => void; onMade: () => void }) {
-  const { t } = useTranslation();
-  const may = useMay();
-  const [service, setService] = useState(services[0] ?? "");
-  const [secret, setSecret] = useState("");
-  const [shared, setShared] = useState(false);
-  const connect = useMutation({
-    mutationFn: () =>
-      api.PUT("/v1/connections/{service}", {
-        params: { path: { service } },
-        body: bodyOf<Schemas["NewToolConnection"]>({ secret: secret.trim(), shared }),
-      }),
-    onSuccess: () => {
-      onClose();
-      onMade();
-    },
-  });
-  const submit = (event: FormEvent) => {
-    event.preventDefault();
-    connect.mutate();
-  };
-  return (
-    <Dialog title={t("connections.new")} isOpen onClose={onClose} className="small">
-      <form className="stack" onSubmit={submit} autoComplete="off">
-        <Field label={t("connections.service")}>
-          {(id) => (
-            <select id={id} value={service} onChange={(event) => setService(event.target.value)}>
-              {services.map((each) => (
-                <option key={each} value={each}>
-                  {nameOf(each)}
-                </option>
-              ))}
-            </select>
-          )}
-        </Field>
-        <Field label={t("connections.secret")} hint={t("connections.secretHint")}>
-          {(id) => (
-            <input
-              id={id}
-              type="password"
-              autoComplete="new-password"
-              required
-              value={secret}
-              onChange={(event) => setSecret(event.target.value)}
-              dir="ltr"
-              data-testid="connection-secret"
-            />
-          )}
-        </Field>
-        {may.administer && (
-          <label className="check">
-            <input type="checkbox" checked={shared} onChange={(event) => setShared(event.target.checked)} /> {t("connections.share")}
-          </label>
-        )}
-        <Failure>{connect.error?.message}</Failure>
-        <div className="actions">
-          <Button onPress={onClose}>{t("common.cancel")}</Button>
-          <Button look="primary" type="submit" isDisabled={!secret.trim() || connect.isPending}>
-            {t("connections.connect")}
-          </Button>
-        </div>
-      </form>
-    </Dialog>
   );
 }
