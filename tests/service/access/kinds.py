@@ -103,6 +103,8 @@ NO_IDS = frozenset(
             "service",
             "shared",
             "secret",
+            "account",
+            "login",
             "tool",
             "digest",
         ),
