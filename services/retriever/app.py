@@ -3,7 +3,7 @@
 import asyncio
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import AsyncExitStack, contextmanager
 
 from groundwork.retriever.v1 import retriever_pb2
@@ -25,7 +25,7 @@ from services.retriever.adapters.tantivy.index import TantivyIndex
 from services.retriever.concurrency import KeyedLock
 from services.retriever.errors import EngineUnsupported
 from services.retriever.handlers import RetrieverServicer
-from services.retriever.indexes.engine_answer import DENSE, LEXICAL
+from services.retriever.indexes.engine_answer import DENSE, LEXICAL, Part
 from services.retriever.indexes.observed import Engine, ObservedDense, ObservedLexical
 from services.retriever.indexes.spaces import DenseSpaces
 from services.retriever.memories.memory_index import MemoryIndex
@@ -53,6 +53,7 @@ from services.retriever.settings import RetrieverSettings
 from services.retriever.state import LEASE_TTL_S, LEASES
 from services.retriever.upkeep.caretaker import Caretaker
 from services.retriever.upkeep.engine_watch import EngineWatch
+from services.retriever.upkeep.erasing import DOCUMENTS, MEMORIES, Eraser
 from services.retriever.upkeep.forgetting import ForgettingRemoval
 from services.retriever.upkeep.reconciler import Reconciler
 from services.retriever.upkeep.refill import Refiller
@@ -117,7 +118,7 @@ async def run(settings: RetrieverSettings) -> None:
             revisions,
             RevisionReader(dense, lexical, revisions, refiller.is_filling),
             EmbeddingChanges(model_store, collection_models, revisions, models, collections),
-            await _open_memories(settings, stack, models),
+            await _open_memories(service, settings, models),
         )
         service.spawn(
             lasting(
@@ -145,7 +146,7 @@ async def run(settings: RetrieverSettings) -> None:
         service.spawn(lasting("removal", remover.run))
         service.spawn(lasting("reconciling", reconciler.run))
         service.spawn(refiller.run())
-        _take_care(service, [Caretaker(part, index, revisions, gaps) for part, index in own.items()])
+        _take_care(service, own, revisions, gaps)
         service.require("revisions", revisions.wait_loaded, holds_port=True)
         service.require("collections", collections.wait_known, holds_port=True)
         service.require("fresh revisions", freshness.wait_confirmed, holds_port=True)
@@ -167,9 +168,10 @@ async def _change_models(
     service.require("collection models", known.wait_loaded, holds_port=True)
 
 
-def _take_care(service: Service, caretakers: Sequence[Caretaker]) -> None:
-    for caretaker in caretakers:
-        service.spawn(caretaker.run())
+def _take_care(service: Service, own: Mapping[Part, OwnIndex], revisions: RevisionMap, gaps: IndexGaps) -> None:
+    for part, index in own.items():
+        service.spawn(Caretaker(part, index, revisions, gaps).run())
+        service.spawn(Eraser(part, index, DOCUMENTS, "documents").run())
 
 
 def _watch_engines(service: Service, watch: EngineWatch) -> None:
@@ -177,11 +179,14 @@ def _watch_engines(service: Service, watch: EngineWatch) -> None:
     service.spawn(watch.run())
 
 
-async def _open_memories(settings: RetrieverSettings, stack: AsyncExitStack, models: ModelServer) -> MemoryIndex:
+async def _open_memories(service: Service, settings: RetrieverSettings, models: ModelServer) -> MemoryIndex:
     """The indexes of what is remembered of people, beside those of documents."""
     mine = settings.for_memories()
-    lexical, _ = await _open_lexical(mine, stack)
-    dense, _ = await _open_dense(mine, stack)
+    lexical, own_lexical = await _open_lexical(mine, service.stack)
+    dense, own_dense = await _open_dense(mine, service.stack)
+    for part, own in ((DENSE, own_dense), (LEXICAL, own_lexical)):
+        if own is not None:
+            service.spawn(Eraser(part, own, MEMORIES, "memories").run())
     search = settings.search
     return MemoryIndex(
         dense,

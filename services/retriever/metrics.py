@@ -22,6 +22,11 @@ MISSING_REVISIONS = Gauge(
     "groundwork_retriever_missing_revisions", "Visible revisions that an engine lacks.", ["engine"]
 )
 DAMAGED = Counter("groundwork_retriever_damaged_indexes_total", "Indexes that were damaged and begun anew.", ["engine"])
+UNERASED = Gauge(
+    "groundwork_retriever_unerased_removals",
+    "1 while files of an index hold removed texts that are still to be erased; of documents or of memories.",
+    ["engine", "index"],
+)
 REFILLED = Counter(
     "groundwork_retriever_refilled_revisions_total", "Revisions filled in from the other engine.", ["engine"]
 )

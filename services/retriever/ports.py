@@ -127,6 +127,14 @@ class OwnIndex(Protocol):
         """Sets the files aside and goes on with an empty index. What is being written at the moment fails, and may be tried
         again. Raises IndexUnavailable or OSError."""
 
+    @property
+    def removed(self) -> asyncio.Event:
+        """Set when files may hold texts that were removed, also before this process began; cleared by who erases them."""
+
+    async def erase(self) -> None:
+        """Rewrites files that hold removed texts, in small pieces while the index is in use; afterwards no file has a text that was
+        removed before the call. Harmless when repeated. Raises IndexUnavailable or OSError."""
+
 
 class RevisionStore(Protocol):
     """The pointers: one value a document, changed by compare-and-set, watched by every retriever."""

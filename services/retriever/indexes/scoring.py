@@ -55,6 +55,11 @@ def kept_terms(fields: Iterable[Sequence[str]]) -> str:
     return _FIELDS.join(f" {_BETWEEN.join(terms)} " for terms in fields)
 
 
+def read_kept_terms(kept: str) -> list[list[str]]:
+    """The inverse of `kept_terms`."""
+    return [text.split() for text in kept.split(_FIELDS)]
+
+
 def scorer(names: Sequence[str], sought: Iterable[Sought], mean_lengths: Mapping[str, float]) -> Callable[[str], float]:
     """Of a chunk whose fields of these names were kept so (Robertson and Zaragoza 2009)."""
     needles: list[list[tuple[str, float]]] = [[] for _ in names]

@@ -9,10 +9,9 @@ there is one now and then.
 
 import asyncio
 import contextlib
-import json
-import os
-import shutil
+import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -21,16 +20,16 @@ import qdrant_edge as qe
 
 from kit.errors import GroundworkError
 from services.retriever.adapters.damaged_folder import environment_problem, is_locked, set_aside
+from services.retriever.adapters.edge import shards
+from services.retriever.adapters.edge.open_shard import OpenShard
 from services.retriever.adapters.edge.points import (
-    LANGUAGE,
     ORDINAL,
-    PLACE,
     STORED,
     all_of,
     any_of,
     revision_filter,
     scope_filter,
-    upsert,
+    to_points,
 )
 from services.retriever.adapters.engine_thread import EngineThread
 from services.retriever.adapters.group_commit import IN_PROCESS, GroupCommit
@@ -42,6 +41,7 @@ from services.retriever.indexes.stored_chunk import Candidate, StoredChunk
 from services.retriever.models import (
     EmbeddingSpace,
     IndexBatch,
+    IndexedChunk,
     Languages,
     RevisionKey,
     SearchScope,
@@ -50,12 +50,6 @@ from services.retriever.models import (
     WriteKey,
 )
 
-_SHARD = "shard-v3"
-"""Folder of this payload and these vectors. Change it with either: documents must then be indexed again."""
-_BEING_CREATED = "shard.creating"
-_SPACE_FILE = "space.json"
-_DATATYPE = qe.VectorStorageDatatype.Float16
-"""Half of the memory and disk, and a scan of 60 000 takes 10 ms, not 13. A cosine is off by 0.0001 at most."""
 _POINTS_PER_CALL = 32
 """About 4 ms of GIL at 384 dimensions: what a search may have to wait for."""
 _UPDATES_PER_FLUSH = 4096
@@ -63,7 +57,8 @@ _UPDATES_PER_FLUSH = 4096
 _POINTS_PER_LOOK = 64
 _LOOK_PAUSE_S = 0.005
 """A few milliseconds of GIL, and as long for others."""
-_LOG = "wal"
+_COPY_REST = 3.0
+"""After a piece of a copy, in durations of the piece: a quarter of the GIL at most."""
 _MAX_WRITES_LISTED = 1_000_000
 
 T = TypeVar("T")
@@ -72,45 +67,63 @@ T = TypeVar("T")
 class EdgeIndex:
     """DenseIndex in a folder. One process at a time may have it open. Open it with `EdgeIndex.open`."""
 
-    def __init__(self, path: Path, *, max_waiting: int = 256, suspected: asyncio.Event | None = None) -> None:
-        """`suspected`: shared with other indexes that are looked after together."""
+    def __init__(
+        self,
+        path: Path,
+        *,
+        max_waiting: int = 256,
+        suspected: asyncio.Event | None = None,
+        removed: asyncio.Event | None = None,
+    ) -> None:
+        """`suspected`, `removed`: shared with other indexes that are looked after together."""
         self._path = path
         self._reader = EngineThread("qdrant-edge-read", max_waiting)
         self._writer = EngineThread("qdrant-edge-write", max_waiting)
-        self._shard: Any = None
-        self._space: EmbeddingSpace | None = None
+        self._shard: OpenShard | None = None
         self._commit = GroupCommit(self._commit_now, IN_PROCESS)
         self._unflushed = 0
         self._preparing = asyncio.Lock()
         self.suspected = suspected or asyncio.Event()
+        self.removed = removed or asyncio.Event()
 
     @classmethod
-    async def open(cls, path: Path, *, max_waiting: int = 256, suspected: asyncio.Event | None = None) -> "EdgeIndex":
+    async def open(
+        cls,
+        path: Path,
+        *,
+        max_waiting: int = 256,
+        suspected: asyncio.Event | None = None,
+        removed: asyncio.Event | None = None,
+    ) -> "EdgeIndex":
         """Opens what is there; an empty folder becomes an index with the first vectors, and what is damaged is set aside. Raises
         IndexUnavailable."""
-        index = cls(path, max_waiting=max_waiting, suspected=suspected)
+        index = cls(path, max_waiting=max_waiting, suspected=suspected, removed=removed)
         await index._writer.run(index._load)
+        index._say_removed()
         return index
 
     async def close(self) -> None:
         """Flushes and lets go of the folder."""
         await self._reader.close()
         if self._shard is not None:
-            await self._writer.run(self._shard.flush)
-            await self._writer.run(self._shard.close)
+            await self._writer.run(self._shard.engine.flush)
+            await self._writer.run(self._shard.engine.close)
+            await self._writer.run(shards.settled_folder, self._path)  # under the name that other releases know, too
         await self._writer.close()
 
     @property
     def space(self) -> EmbeddingSpace | None:
-        return self._space
+        return self._shard.space if self._shard else None
 
     async def prepare(self, space: EmbeddingSpace) -> None:
+        if self.space == space:
+            return
         async with self._preparing:
-            if self._space == space:
+            if self.space == space:
                 return
             if self._shard is not None:
                 raise EmbeddingSpaceMismatch(
-                    f"the dense index holds vectors of {_named(self._space)} and was given vectors of {_named(space)}; "
+                    f"the dense index holds vectors of {_named(self.space)} and was given vectors of {_named(space)}; "
                     "use one embedding model, or remove the index folder and index all documents again"
                 )
             await self._writer.run(self._create, space)
@@ -121,7 +134,7 @@ class EdgeIndex:
         while self._shard is not None:
             request = qe.ScrollRequest(limit=_POINTS_PER_LOOK, offset=offset, with_payload=True, with_vector=True)
             try:
-                _, offset = await self._reader.run(self._shard.scroll, request)
+                _, offset = await self._reader.run(self._shard.engine.scroll, request)
             except IndexUnavailable:
                 raise
             except Exception as error:
@@ -133,14 +146,35 @@ class EdgeIndex:
 
     async def start_anew(self, problem: str) -> None:
         async with self._preparing:
-            shard, self._shard, self._space = self._shard, None, None
+            shard, self._shard = self._shard, None
             await self._reader.run(int)  # who was asking the old one has had the answer
             await self._writer.run(self._set_aside, shard, problem)
+
+    async def erase(self) -> None:
+        async with self._preparing:
+            shard = self._shard
+            if shard is None or not shard.holds_removed:
+                return
+            try:
+                await self._on(self._writer, lambda _: shard.begin_copy())
+                offset, is_whole = None, False
+                while not is_whole:
+                    began = time.monotonic()
+                    offset = await self._on(self._writer, partial(shard.copy_piece, offset, _POINTS_PER_CALL))
+                    is_whole = offset is None
+                    await asyncio.sleep(_COPY_REST * (time.monotonic() - began))
+                replaced = await self._on(self._writer, lambda _: shard.switch())
+            except BaseException:
+                await self._writer.run(shard.give_up_copy)
+                raise
+            self._unflushed = 0
+            await self._reader.run(int)  # calls that were given the engine before have had their answers
+            await self._writer.run(shards.close_and_remove, *replaced)
 
     async def write(self, key: WriteKey, batch: IndexBatch) -> None:
         for start in range(0, len(batch.chunks), _POINTS_PER_CALL):
             part = slice(start, start + _POINTS_PER_CALL)
-            await self._on(self._writer, upsert(key, batch.chunks[part], batch.vectors[part]))
+            await self._change(partial(_upsert, key, batch.chunks[part], batch.vectors[part]))
             self._unflushed += len(batch.chunks[part])
 
     async def commit(self, key: WriteKey, *, is_last: bool = False) -> int:
@@ -233,14 +267,26 @@ class EdgeIndex:
     async def _delete(self, condition: Any) -> None:
         if self._shard is None:
             return
-        operation = qe.UpdateOperation.delete_points_by_filter(condition)
-        await self._on(self._writer, lambda shard: shard.update(operation))
+        await self._change(lambda shard: shard.remove(condition))
         self._unflushed += 1
         await self._commit()
 
-    async def _commit_now(self) -> None:
+    async def _change(self, change: Callable[[OpenShard], None]) -> None:
+        shard = self._shard
         try:
-            await self._writer.run(_sync, self._path / _SHARD / _LOG)
+            await self._on(self._writer, lambda _: change(shard) if shard else None)
+        finally:
+            self._say_removed()
+
+    def _say_removed(self) -> None:
+        if self._shard is not None and self._shard.holds_removed:
+            self.removed.set()
+
+    async def _commit_now(self) -> None:
+        shard = self._shard
+        try:
+            if shard is not None:
+                await self._writer.run(shard.sync)
         except OSError as error:
             raise IndexUnavailable(f"the dense index at {self._path} cannot be written: {error}") from error
         if self._unflushed >= _UPDATES_PER_FLUSH:
@@ -251,7 +297,7 @@ class EdgeIndex:
         if self._shard is None:
             raise IndexUnavailable(f"the dense index at {self._path} has just begun anew; try again", retry_after_s=1.0)
         try:
-            return await thread.run(call, self._shard)
+            return await thread.run(call, self._shard.engine)
         except GroundworkError:
             raise
         except Exception as error:  # the engine raises nothing more precise
@@ -259,17 +305,14 @@ class EdgeIndex:
             raise IndexUnavailable(f"the dense index at {self._path} failed: {error}") from error
 
     def _load(self) -> None:
-        shutil.rmtree(self._path / _BEING_CREATED, ignore_errors=True)
-        folder = self._path / _SHARD
+        folder = self._path
         try:
             self._path.mkdir(parents=True, exist_ok=True)
-            if not folder.exists():
-                return
-            self._space = EmbeddingSpace(**json.loads((folder / _SPACE_FILE).read_text()))
-            self._shard = qe.EdgeShard.load(str(folder))
+            folder = shards.settled_folder(self._path)
+            if folder.exists():
+                self._shard = OpenShard.load(folder)
         except BaseException as error:  # also a panic of Rust, which is no Exception
-            self._space = None
-            if not is_locked(folder / _LOG) and environment_problem(self._path) is None:
+            if not is_locked(folder / shards.LOG) and environment_problem(self._path) is None:
                 set_aside(folder, "dense", str(error))
                 return
             raise IndexUnavailable(
@@ -277,46 +320,19 @@ class EdgeIndex:
                 "other process uses it, or remove it and index all documents again"
             ) from error
 
-    def _set_aside(self, shard: Any, problem: str) -> None:
+    def _set_aside(self, shard: OpenShard | None, problem: str) -> None:
         with contextlib.suppress(Exception):
-            shard.close()
-        set_aside(self._path / _SHARD, "dense", problem)
+            if shard is not None:
+                shard.engine.close()
+        set_aside(shards.settled_folder(self._path), "dense", problem)
 
     def _create(self, space: EmbeddingSpace) -> None:
-        """Builds the shard beside its place and renames it there, so that a kill leaves a whole index or none."""
-        folder = self._path / _BEING_CREATED
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(parents=True)
-        vectors = qe.EdgeVectorParams(size=space.dimension, distance=qe.Distance.Dot, datatype=_DATATYPE)
-        shard = qe.EdgeShard.create(str(folder), qe.EdgeConfig(vectors=vectors))
-        for field in (*filters.KEYWORD_FIELDS, PLACE, LANGUAGE):
-            shard.update(qe.UpdateOperation.create_field_index(field, qe.PayloadSchemaType.Keyword))
-        for field in filters.NUMERIC_FIELDS:
-            shard.update(qe.UpdateOperation.create_field_index(field, qe.PayloadSchemaType.Integer))
-        shard.flush()
-        shard.close()
-        (folder / _SPACE_FILE).write_text(json.dumps({"model": space.model, "dimension": space.dimension}))
-        folder.rename(self._path / _SHARD)
+        shards.create(self._path, space)
         self._load()
 
 
-def _sync(folder: Path) -> None:
-    """Has the disk keep the files of a folder, and the folder itself: new files are entries of it."""
-    while not all(_is_synced(path) for path in (*folder.iterdir(), folder)):
-        pass  # the log renamed a segment after it was listed (a thread of its own prepares them): under its new name it is due
-
-
-def _is_synced(path: Path) -> bool:
-    """False when nothing has this name any more."""
-    try:
-        handle = os.open(path, os.O_RDONLY)
-    except FileNotFoundError:
-        return False
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-    return True
+def _upsert(key: WriteKey, chunks: Sequence[IndexedChunk], vectors: Vectors, shard: OpenShard) -> None:
+    shard.upsert(list(to_points(key, chunks, vectors)))
 
 
 def _named(space: EmbeddingSpace | None) -> str:

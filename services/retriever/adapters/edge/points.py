@@ -1,6 +1,6 @@
 """Chunks as points of Qdrant Edge, and the conditions that find them again."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import qdrant_edge as qe
@@ -18,16 +18,8 @@ PLACE = "place"
 two takes a third off a scan of 100 000."""
 
 
-def upsert(key: WriteKey, chunks: Sequence[IndexedChunk], vectors: Vectors) -> Callable[[Any], None]:
-    """Writes the chunks into a shard."""
-
-    def call(shard: Any) -> None:
-        shard.update(qe.UpdateOperation.upsert_points(list(_points(key, chunks, vectors))))
-
-    return call
-
-
-def _points(key: WriteKey, chunks: Sequence[IndexedChunk], vectors: Vectors) -> Iterator[Any]:
+def to_points(key: WriteKey, chunks: Sequence[IndexedChunk], vectors: Vectors) -> Iterator[Any]:
+    """The chunks as points."""
     for item, vector in zip(chunks, vectors.tolist(), strict=True):
         payload: dict[str, Any] = dict(filters.chunk_keywords(item.chunk, key))
         payload |= filters.chunk_numbers(item.chunk)

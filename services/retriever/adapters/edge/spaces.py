@@ -25,6 +25,7 @@ class EdgeSpaces:
         self._damaged: EdgeIndex | None = None
         self._preparing = asyncio.Lock()
         self.suspected = asyncio.Event()
+        self.removed = asyncio.Event()
 
     @classmethod
     async def open(cls, path: Path, observed: Callable[[DenseIndex], DenseIndex] = lambda index: index) -> "EdgeSpaces":
@@ -72,8 +73,13 @@ class EdgeSpaces:
             await self._damaged.start_anew(problem)
             self._damaged = None
 
+    async def erase(self) -> None:
+        """As OwnIndex: in all, one after the other."""
+        for index in list(self._own):
+            await index.erase()
+
     async def _add(self, folder: Path) -> EdgeIndex:
-        index = await EdgeIndex.open(folder, suspected=self.suspected)
+        index = await EdgeIndex.open(folder, suspected=self.suspected, removed=self.removed)
         self._own.append(index)
         self._shown.append(self._observed(index))
         return index

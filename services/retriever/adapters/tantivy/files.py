@@ -28,6 +28,15 @@ def problem_of(folder: Path) -> str | None:
     return "files of its segments are missing"
 
 
+def segments_with_removed(folder: Path) -> set[str]:
+    """Ids of the committed segments that hold texts which were removed."""
+    try:
+        segments: Any = json.loads((folder / _META).read_bytes())["segments"]
+    except FileNotFoundError:
+        return set()
+    return {segment["segment_id"] for segment in segments if segment["deletes"]}
+
+
 def _problem(folder: Path) -> str | None:
     """Raises FileNotFoundError when a file that should be there is not."""
     if not (folder / _META).exists():

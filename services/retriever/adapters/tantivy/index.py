@@ -7,25 +7,26 @@ atomic (meta.json is renamed into place), so a SIGKILL leaves the last committed
 import asyncio
 import contextlib
 import shutil
-from collections.abc import Callable, Iterable, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 import tantivy
 
 from kit.errors import GroundworkError
-from kit.language.phrases import phrase_tokens
 from services.retriever.adapters.damaged_folder import environment_problem, is_locked, set_aside
 from services.retriever.adapters.engine_thread import EngineThread
 from services.retriever.adapters.group_commit import IN_PROCESS, GroupCommit
-from services.retriever.adapters.tantivy.files import problem_of
-from services.retriever.adapters.tantivy.query import EXACT, KEY, Compiled, QueryBuilder, key_term
+from services.retriever.adapters.tantivy.documents import ORDINAL, STORED, TERMS, make_again, make_document, make_schema
+from services.retriever.adapters.tantivy.files import problem_of, segments_with_removed
+from services.retriever.adapters.tantivy.query import KEY, Compiled, QueryBuilder, key_term
 from services.retriever.analysis.analyser import Analysis
 from services.retriever.errors import IndexUnavailable
 from services.retriever.indexes import filters
-from services.retriever.indexes.chunk_encoding import citable_text, decode, encode
+from services.retriever.indexes.chunk_encoding import decode
 from services.retriever.indexes.filters import AnyOf
-from services.retriever.indexes.scoring import LENGTHS, TEXT, TITLE, kept_terms, scorer
+from services.retriever.indexes.scoring import LENGTHS, scorer
 from services.retriever.indexes.stored_chunk import Candidate, StoredChunk
 from services.retriever.models import IndexBatch, IndexedChunk, LexicalQuery, RevisionKey, SearchScope, WriteKey
 
@@ -34,11 +35,9 @@ _FORMAT = "v8"
 _EARLIER_FORMATS = "v[1-7]*"
 """Folders of formats before, and what was set aside of them."""
 _LOCK = ".tantivy-writer.lock"
-_STORED = "stored"
-_TERMS = "terms"
-"""Those of the fields that are scored, for the score of what was found."""
-_ORDINAL = "ordinal"
 _DOCUMENTS_PER_CALL = 32
+_ERASE_REST = 3.0
+"""After a piece of erasing, in durations of the piece: a quarter of the processor at most."""
 
 T = TypeVar("T")
 
@@ -56,12 +55,17 @@ class TantivyIndex:
         self._index: Any = None
         self._index_writer: Any = None
         self.suspected = asyncio.Event()
+        self.removed = asyncio.Event()
+        self._is_changed = False
+        """Whether there is a change that no search of this process sees yet."""
 
     @classmethod
     async def open(cls, path: Path, *, writer_heap_bytes: int = 64_000_000, max_waiting: int = 256) -> "TantivyIndex":
         """Opens what is there or creates it; what is damaged is set aside first. Raises IndexUnavailable."""
         index = cls(path, writer_heap_bytes=writer_heap_bytes, max_waiting=max_waiting)
         await index._writer.run(index._open)
+        if segments_with_removed(index._path):
+            index.removed.set()
         return index
 
     async def close(self) -> None:
@@ -78,6 +82,20 @@ class TantivyIndex:
 
     async def start_anew(self, problem: str) -> None:
         await self._on(self._writer, self._start_anew, problem)
+
+    async def erase(self) -> None:
+        """A segment keeps a removed text until it is merged. So what is left in such segments is written again, and the segments,
+        which are then empty, go."""
+        holding = await self._on(self._writer, self._end_merges)
+        if not holding:
+            return
+        for pieces in _pieces(await self._counted_writes("")):
+            began = time.monotonic()
+            await self._on(self._writer, self._write_again, pieces)
+            await asyncio.sleep(_ERASE_REST * (time.monotonic() - began))
+        await self._commit()
+        if holding & await asyncio.to_thread(segments_with_removed, self._path):
+            raise IndexUnavailable(f"removed texts are left in segments of {self._path}; they are written again later")
 
     async def write(self, key: WriteKey, batch: IndexBatch) -> None:
         for start in range(0, len(batch.chunks), _DOCUMENTS_PER_CALL):
@@ -126,7 +144,7 @@ class TantivyIndex:
     async def fetch_ordinals(self, key: RevisionKey, ordinals: Sequence[int]) -> list[StoredChunk]:
         if not ordinals:
             return []
-        positions = AnyOf(_ORDINAL, tuple(map(str, ordinals)))
+        positions = AnyOf(ORDINAL, tuple(map(str, ordinals)))
         query = self._queries.matching([AnyOf(filters.REVISION, (filters.revision_term(key),)), positions])
         return [candidate.stored for candidate in await self._found(query, 2 * len(ordinals))]
 
@@ -138,12 +156,16 @@ class TantivyIndex:
 
     async def _writes(self, beginning: str) -> list[WriteKey]:
         """The attempts whose terms begin so."""
+        return [write for write, _ in await self._counted_writes(beginning)]
+
+    async def _counted_writes(self, beginning: str) -> list[tuple[WriteKey, int]]:
+        """With the number of their chunks."""
         prefix = key_term(filters.WRITE, beginning)
         terms = await self._on(
             self._reader, lambda: self._index.searcher().terms_with_prefix(KEY, prefix, tantivy.Query.all_query())
         )
         field = key_term(filters.WRITE, "")
-        return [filters.parse_write_term(term.removeprefix(field)) for term, count in terms if count]
+        return [(filters.parse_write_term(term.removeprefix(field)), count) for term, count in terms if count]
 
     async def drop_outdated(self) -> None:
         await asyncio.to_thread(_remove_all, self._path.parent.glob(_EARLIER_FORMATS))
@@ -156,8 +178,10 @@ class TantivyIndex:
         return await self._on(self._reader, self._search, query, limit)
 
     async def _delete(self, query: Any) -> None:
-        await self._on(self._writer, lambda: self._index_writer.delete_documents_by_query(query))
+        await self._on(self._writer, self._delete_now, query)
         await self._commit()
+        if await asyncio.to_thread(segments_with_removed, self._path):
+            self.removed.set()
 
     async def _on(self, thread: EngineThread, call: Callable[..., T], *args: Any) -> T:
         try:
@@ -183,7 +207,7 @@ class TantivyIndex:
             self._begin_anew(problem)
 
     def _open_files(self) -> None:
-        self._schema = _make_schema()
+        self._schema = make_schema()
         self._queries = QueryBuilder(self._schema)
         index = tantivy.Index(self._schema, path=str(self._path))
         index.config_reader("manual")
@@ -210,9 +234,37 @@ class TantivyIndex:
         self._index_writer = None
         self._index = None
 
+    def _delete_now(self, query: Any) -> None:
+        self._is_changed = True
+        self._index_writer.delete_documents_by_query(query)
+
+    def _end_merges(self) -> set[str]:
+        """Returns the segments with removed texts. What is merged from now on leaves out all that was removed."""
+        self._commit_now()
+        self._index_writer.wait_merging_threads()
+        self._index_writer = None
+        self._index_writer = self._index.writer(self._writer_heap_bytes, 1)
+        return segments_with_removed(self._path)
+
+    def _write_again(self, pieces: Sequence[tuple[WriteKey, int]]) -> None:
+        """Each with one removal and its documents, between which nothing is committed: a kill leaves them as they were, or here."""
+        for write, start in pieces:
+            if self._is_changed:
+                self._commit_now()  # else what was removed meanwhile would be found, and written again
+            ordinals = AnyOf(ORDINAL, tuple(map(str, range(start, start + _DOCUMENTS_PER_CALL))))
+            query = self._queries.matching([AnyOf(filters.WRITE, (filters.write_term(write),)), ordinals])
+            searcher = self._index.searcher()
+            hits = searcher.search(query, _DOCUMENTS_PER_CALL, count=False).hits
+            documents = [make_again(write, searcher.doc(address)) for _, address in hits]
+            if documents:
+                self._index_writer.delete_documents_by_query(query)
+            for document in documents:
+                self._index_writer.add_document(document)
+
     def _add(self, key: WriteKey, chunks: Sequence[IndexedChunk]) -> None:
+        self._is_changed = True
         for item in chunks:
-            self._index_writer.add_document(_document(key, item, self._analysis))
+            self._index_writer.add_document(make_document(key, item, self._analysis))
 
     def _commit_now(self) -> None:
         try:
@@ -223,6 +275,7 @@ class TantivyIndex:
             self._index_writer = None
             self._index_writer = self._index.writer(self._writer_heap_bytes, 1)
             raise
+        self._is_changed = False
         self._index.reload()
 
     def _search_text(self, clauses: Sequence[filters.Clause], query: LexicalQuery, limit: int) -> list[Candidate]:
@@ -241,6 +294,20 @@ class TantivyIndex:
         return self._queries.matching([AnyOf(filters.REVISION, (filters.revision_term(key),))])
 
 
+def _pieces(counted: Iterable[tuple[WriteKey, int]]) -> Iterator[list[tuple[WriteKey, int]]]:
+    """Some 32 chunks each: attempts, and from which position on."""
+    piece, size = [], 0
+    for write, count in counted:
+        for start in range(0, count, _DOCUMENTS_PER_CALL):
+            piece.append((write, start))
+            size += min(count - start, _DOCUMENTS_PER_CALL)
+            if size >= _DOCUMENTS_PER_CALL:
+                yield piece
+                piece, size = [], 0
+    if piece:
+        yield piece
+
+
 def _remove_all(folders: Iterable[Path]) -> None:
     for folder in folders:
         shutil.rmtree(folder, ignore_errors=True)
@@ -248,7 +315,7 @@ def _remove_all(folders: Iterable[Path]) -> None:
 
 def _hits(searcher: Any, query: Any, limit: int) -> list[Candidate]:
     hits = searcher.search(query, limit, count=False).hits
-    return [Candidate(decode(searcher.doc(address).get_first(_STORED).decode()), score) for score, address in hits]
+    return [Candidate(decode(searcher.doc(address).get_first(STORED).decode()), score) for score, address in hits]
 
 
 def _scored_hits(searcher: Any, compiled: Compiled, limit: int) -> list[Candidate]:
@@ -256,42 +323,6 @@ def _scored_hits(searcher: Any, compiled: Compiled, limit: int) -> list[Candidat
     found = []
     for _, address in searcher.search(compiled.query, limit, count=False).hits:
         document = searcher.doc(address)
-        stored = decode(document.get_first(_STORED).decode())
-        found.append(Candidate(stored, score(document.get_first(_TERMS).decode())))
+        stored = decode(document.get_first(STORED).decode())
+        found.append(Candidate(stored, score(document.get_first(TERMS).decode())))
     return sorted(found, key=lambda candidate: -candidate.score)
-
-
-def _make_schema() -> Any:
-    """Few fields: for each one tantivy builds a dictionary, with a cache of 20 000 nodes, at each commit and each merge. So
-    all exact-match fields share one, whose terms name theirs, and numbers are columns without a dictionary."""
-    builder = tantivy.SchemaBuilder()
-    builder.add_text_field(KEY, tokenizer_name="raw", index_option="basic")
-    builder.add_text_field(TEXT, tokenizer_name="whitespace", index_option="position")
-    builder.add_text_field(TITLE, tokenizer_name="whitespace", index_option="freq")
-    builder.add_text_field(EXACT, tokenizer_name="whitespace", index_option="position")
-    for field in filters.NUMERIC_FIELDS:
-        builder.add_integer_field(field, indexed=False, fast=True)
-    for column in LENGTHS.values():
-        builder.add_integer_field(column, indexed=False, fast=True)
-    for field in (_TERMS, _STORED):
-        builder.add_bytes_field(field, stored=True, indexed=False)
-    return builder.build()
-
-
-def _document(key: WriteKey, item: IndexedChunk, analysis: Analysis) -> Any:
-    document = tantivy.Document()
-    for field, values in filters.chunk_keywords(item.chunk, key).items():
-        for value in values:
-            document.add_text(KEY, key_term(field, value))
-    document.add_text(KEY, key_term(_ORDINAL, str(item.chunk.ordinal)))
-    title, language = " ".join((item.chunk.document_name, *item.chunk.heading_path)), item.chunk.language
-    terms = {TEXT: analysis.terms(item.embedded_text, language), TITLE: analysis.terms(title, language)}
-    for field, column in LENGTHS.items():
-        document.add_text(field, " ".join(terms[field]))
-        document.add_integer(column, len(terms[field]))
-    document.add_bytes(_TERMS, kept_terms(terms[field] for field in LENGTHS).encode())
-    document.add_text(EXACT, " ".join(phrase_tokens(citable_text(item.chunk))))
-    for field, number in filters.chunk_numbers(item.chunk).items():
-        document.add_integer(field, number)
-    document.add_bytes(_STORED, encode(item.chunk).encode())
-    return document
