@@ -24,10 +24,13 @@ class Pace:
     rest: float
     """Before the next time, in durations of the last."""
 
+    retry_s: float = 30.0
+    """After a failure."""
+
 
 MEMORIES = Pace(wait_s=2.0, rest=10.0)
 """People ask for it, and the index is small."""
-DOCUMENTS = Pace(wait_s=20.0, rest=30.0)
+DOCUMENTS = Pace(wait_s=5.0, rest=30.0)
 """Each new revision removes texts, and an index of 100 000 chunks takes minutes: at most a thirtieth of the time goes into it."""
 
 
@@ -44,18 +47,18 @@ class Eraser:
     async def run(self) -> None:
         """Works until cancelled."""
         while True:
-            self._unerased.set(0)
+            self._unerased.set(self._index.removed.is_set())
             await self._index.removed.wait()
             self._unerased.set(1)
             await asyncio.sleep(self._pace.wait_s)
-            began = time.monotonic()
+            began, rest_s = time.monotonic(), 0.0
             self._index.removed.clear()
             try:
                 await self._index.erase()
+                _log.info("removed_texts_erased", engine=self._part.name, took_s=round(time.monotonic() - began, 3))
             except (GroundworkError, OSError) as error:
                 self._index.removed.set()
+                rest_s = self._pace.retry_s
                 _log.warning("removed_texts_not_erased", engine=self._part.name, error=str(error))
-            took_s = time.monotonic() - began
             self._unerased.set(self._index.removed.is_set())
-            _log.info("removed_texts_erased", engine=self._part.name, took_s=round(took_s, 3))
-            await asyncio.sleep(self._pace.rest * took_s)
+            await asyncio.sleep(max(rest_s, self._pace.rest * (time.monotonic() - began)))

@@ -11,6 +11,7 @@ from typing import Any
 import qdrant_edge as qe
 
 from services.retriever.adapters.edge import shards
+from services.retriever.adapters.edge.points import STORED
 from services.retriever.errors import IndexUnavailable
 from services.retriever.models import EmbeddingSpace
 
@@ -40,7 +41,9 @@ class OpenShard:
 
     def upsert(self, points: list[Any]) -> None:
         """Writes the points. What was under their ids stays in the files."""
-        if self.engine.retrieve([point.id for point in points], False, False):
+        texts = {point.id: point.payload[STORED] for point in points}
+        before = self.engine.retrieve(list(texts), [STORED], False)
+        if any(record.payload[STORED] != texts[record.id] for record in before):
             self._note_removal()
         self._update(qe.UpdateOperation.upsert_points(points))
 
