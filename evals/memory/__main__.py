@@ -21,6 +21,7 @@ from groundwork.retriever.v1 import retriever_pb2 as pb
 from groundwork.retriever.v1 import retriever_pb2_grpc as rpc
 
 from evals.errors import EvaluationError
+from evals.memory.rules import render_rules
 from evals.system import RunningSystem, running_system
 from kit.access.principal import Principal, use_principal
 from kit.rpc.channel import open_channel
@@ -56,6 +57,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stderr.write(f"{error}\n")
         return FAILED
     sys.stdout.write(render(asked))
+    questions = [str(question["question"]) for dialogue in dialogues for question in dialogue["qa"]]
+    sys.stdout.write(f"\n{render_rules(questions)}")
     return UNDER_THRESHOLD if _share(asked, "both") < options.fail_under else 0
 
 

@@ -29,12 +29,12 @@ def problem_of(folder: Path) -> str | None:
 
 
 def segments_with_removed(folder: Path) -> set[str]:
-    """Ids of the committed segments that hold texts which were removed."""
+    """Ids of the committed segments that hold texts which were removed; none where meta.json cannot be read: it is damaged then."""
     try:
         segments: Any = json.loads((folder / _META).read_bytes())["segments"]
-    except FileNotFoundError:
+        return {segment["segment_id"] for segment in segments if segment["deletes"]}
+    except (OSError, ValueError, TypeError, LookupError):
         return set()
-    return {segment["segment_id"] for segment in segments if segment["deletes"]}
 
 
 def _problem(folder: Path) -> str | None:
