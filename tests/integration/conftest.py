@@ -10,6 +10,7 @@ import pytest
 
 from kit.testing.openai import Reply, ScriptedModel, scripted_model
 from kit.testing.pdf_files import pdf_of
+from tests.doubles.speech import SpeechService, speech_service
 from tests.in_a_thread import in_a_thread
 from tests.integration.api import Api, Json
 from tests.integration.system import Groundwork, running
@@ -105,6 +106,32 @@ def scripted() -> Iterator[Model]:
         yield Model(model, loop)
 
 
+class Voices:
+    """The double of the endpoints that hear and speak, which lives in a thread of its own."""
+
+    def __init__(self, service: SpeechService, loop: asyncio.AbstractEventLoop) -> None:
+        self.service = service
+        self._loop = loop
+
+    def will(self, *texts: str, endless: bool = False) -> None:
+        """Sets what is understood, one text after another, and whether a voice goes on for ever. Forgets what was said before."""
+        self.service.texts[:] = texts
+        self.service.spoken.clear()
+        self.service.endless = endless
+        self._loop.call_soon_threadsafe(self.service.hung_up.clear)
+
+    def hung_up(self) -> bool:
+        """Waits until a client breaks off a voice."""
+        waits = asyncio.wait_for(self.service.hung_up.wait(), 60)
+        return asyncio.run_coroutine_threadsafe(waits, self._loop).result()
+
+
+@pytest.fixture(scope="session")
+def voices() -> Iterator[Voices]:
+    with in_a_thread(speech_service()) as (service, loop):
+        yield Voices(service, loop)
+
+
 @pytest.fixture(scope="session")
 def mailbox() -> Iterator[MailServer]:
     """The mail server of the system with a model."""
@@ -114,7 +141,7 @@ def mailbox() -> Iterator[MailServer]:
 
 @pytest.fixture(scope="session")
 def model_system(
-    tmp_path_factory: pytest.TempPathFactory, models_dir: Path, scripted: Model, mailbox: MailServer
+    tmp_path_factory: pytest.TempPathFactory, models_dir: Path, scripted: Model, mailbox: MailServer, voices: Voices
 ) -> Iterator[Groundwork]:
     """A system with several of each service, whose language model is scripted, and which notices dead processes fast."""
     provider = {
@@ -137,6 +164,9 @@ def model_system(
         "GROUNDWORK_SMTP_PORT": str(mailbox.port),
         "GROUNDWORK_SMTP_TLS": "none",
         "GROUNDWORK_SMTP_FROM": "assistant@example.com",
+        "GROUNDWORK_SPEECH_BASE_URL": voices.service.url,
+        "GROUNDWORK_SPEECH_TRANSCRIPTION_MODEL": "whisper-1",
+        "GROUNDWORK_SPEECH_MODEL": "tts-1",
         "GROUNDWORK_UPLOAD_LIMIT_BYTES": str(2 * 1024 * 1024),
         "GROUNDWORK_INGEST_LEASE_TTL_S": "3",
         "GROUNDWORK_INGEST_SWEEP_INTERVAL_S": "3",

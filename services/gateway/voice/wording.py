@@ -16,6 +16,8 @@ from services.gateway.voice.inflection import MASCULINE, german_day_rule, neighb
 
 _MARK = re.compile(r"\s?\[\d{1,4}\]")
 _ADDRESS = re.compile(r"https?://\S+?(?=[.,;:!?)\]]*(?:\s|$))")
+_BLANK = re.compile(r"[ ]+(?=[.,;!?…](?:\s|$))")
+"""Before a full stop: where a mark stood that was taken out."""
 _CELL = re.compile(r"\s*(?:\||\t)\s*")
 _DATE = re.compile(r"(?P<year>\d{4})-(?P<month>\d{2})-(?P<day>\d{2})")
 _DOTTED_DATE = re.compile(r"(?P<day>\d{1,2})\.(?P<month>\d{1,2})\.(?P<year>\d{4})")
@@ -58,7 +60,7 @@ _markdown = MarkdownIt("commonmark")
 def spoken(text: str, language: str) -> str:
     """The words of `text` for a voice; `language` is an ISO 639-1 code. Empty where nothing of it is said."""
     said = _ADDRESS.sub(_host, _plain(_MARK.sub("", text)))
-    said = _CELL.sub(", ", said)
+    said = _BLANK.sub("", _CELL.sub(", ", said))
     return " ".join(_FIGURES.sub(lambda found: _said(found, language), said).split())
 
 

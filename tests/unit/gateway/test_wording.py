@@ -69,6 +69,7 @@ CASES = [
     Case("12%, 1%, 500 ₪, 3 £", "שניים עשר אחוז, אחוז אחד, חמש מאות שקלים חדשים, שלוש לירה שטרלינג", "he"),
     Case("עד 9:05", "עד תשע אפס חמש", "he"),
     Case("2,5 %", "deux virgule cinq pour cent", "fr"),
+    Case("It rains . Then it stops.", "It rains. Then it stops."),
     Case("[1]", ""),
 ]
 
