@@ -3,6 +3,9 @@ how words are chosen, and responses that go on from others."""
 
 import asyncio
 import json
+import os
+import signal
+import uuid
 from collections.abc import Callable, Generator, Iterator
 from typing import Any, cast
 
@@ -15,7 +18,7 @@ from kit.testing.openai import Reply
 from tests.integration.api import Api, Event
 from tests.integration.conftest import Model
 from tests.integration.scripting import calling, observations_in
-from tests.integration.system import Groundwork, wait_until
+from tests.integration.system import START_TIMEOUT_S, Groundwork, wait_until
 from tests.integration.test_openai import strict
 
 pytestmark = pytest.mark.integration
@@ -69,6 +72,38 @@ def test_function_is_called_by_the_caller_and_the_answer_goes_on(client: OpenAI,
     (annotation,) = said.message.annotations
     assert said.message.content[annotation.url_citation.start_index :].startswith("[1]")
     assert observations_in(scripted.scripted.requests[-1]) == ["> Rain, 9 degrees."]
+
+
+def test_loop_of_functions_goes_on_after_every_gateway_was_killed(
+    client: OpenAI, model: str, scripted: Model, model_system: Groundwork
+) -> None:
+    scripted.will(CALL, Reply(ANSWER))
+    messages: list[Any] = [{"role": "user", "content": QUESTION}]
+    key = {"Idempotency-Key": uuid.uuid4().hex}
+    asked = client.chat.completions.create(model=model, messages=messages, tools=WEATHER, extra_headers=key)
+    kill_all(model_system, "gateway")
+    again = strict(client.chat.completions.create(model=model, messages=messages, tools=WEATHER, extra_headers=key))
+    assert again.choices[0].message.tool_calls == asked.choices[0].message.tool_calls
+    (call,) = again.choices[0].message.tool_calls or ()
+    told = {"role": "tool", "tool_call_id": call.id, "content": "Rain, 9 degrees."}
+    messages += [again.choices[0].message.model_dump(), told]
+    answer = strict(client.chat.completions.create(model=model, messages=messages, tools=WEATHER))
+    assert answer.choices[0].message.content == "".join(ANSWER)
+    assert len(scripted.scripted.requests) == 2, "nothing is asked twice"
+    assert observations_in(scripted.scripted.requests[-1]) == ["> Rain, 9 degrees."]
+
+
+def kill_all(system: Groundwork, service: str) -> None:
+    """Kills all processes of a service, and waits until others stand in their place."""
+    killed = {each["pid"] for each in system.processes_of(service)}
+    for pid in killed:
+        os.kill(pid, signal.SIGKILL)
+    wait_until(
+        lambda: system.is_up(service) and killed.isdisjoint(each["pid"] for each in system.processes_of(service)),
+        f"{service} is up again",
+        timeout_s=START_TIMEOUT_S,
+        more=system.printed,
+    )
 
 
 def test_stream_ends_in_the_calls(client: OpenAI, model: str, scripted: Model) -> None:
