@@ -3,17 +3,21 @@
 import asyncio
 import base64
 import json
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
+from pathlib import Path
+from typing import Any, get_args
 
 import httpx
 import pytest
 from groundwork.orchestrator.v1 import orchestrator_pb2 as run_pb
 from openai import AsyncOpenAI
 from openai.resources.realtime.realtime import AsyncRealtimeConnection
-from openai.types.realtime import RealtimeServerEvent
+from openai.types.realtime import RealtimeClientEvent, RealtimeServerEvent, RealtimeSessionCreateRequestParam
+from openai.types.realtime.realtime_response_create_params_param import RealtimeResponseCreateParamsParam
 from pydantic import TypeAdapter
+from typing_extensions import get_type_hints
 
 from kit.errors import ResourceExhausted
 from tests.doubles.speech import SOUND_OF_A_PIECE, SpeechService
@@ -410,3 +414,38 @@ async def test_handshake_is_checked(live: Live) -> None:
         page: list[Any] = ["realtime", "openai-insecure-api-key.any"]
         async with opened(client, "/v1/realtime", subprotocols=page) as socket:
             assert socket.subprotocol == "realtime"
+
+
+SECTION = (
+    (Path(__file__).parents[3] / "docs" / "voice.md").read_text().split("\n## Clients of OpenAI's Realtime API\n")[1]
+)
+NAMED = set(re.findall(r"`([a-z_.]+)`", SECTION.split("\n## ")[0]))
+CLIENT_EVENTS = {
+    get_args(each.model_fields["type"].annotation)[0] for each in get_args(get_args(RealtimeClientEvent)[0])
+}
+REFUSED_EVENTS = {"output_audio_buffer.clear"}
+IGNORED = {"include", "model", "parallel_tool_calls", "prompt", "reasoning", "tracing", "truncation"}
+
+
+def test_page_has_each_event_and_each_member_that_the_official_client_may_send() -> None:
+    families = {each.rpartition(".")[0] for each in NAMED if each in CLIENT_EVENTS}
+    described = NAMED | {f"{family}{suffix}" for family in families for suffix in NAMED if suffix.startswith(".")}
+    assert described >= CLIENT_EVENTS
+    members = {*get_type_hints(RealtimeSessionCreateRequestParam), *get_type_hints(RealtimeResponseCreateParamsParam)}
+    whole = {each.partition(".")[0] for each in NAMED}
+    assert members - {"type"} <= whole
+
+
+async def test_events_that_are_not_offered_are_refused_and_other_members_ignored(live: Live) -> None:
+    async with live() as client, talking(client) as connection:
+        (created,) = await events(connection, "session.created")
+        for name in REFUSED_EVENTS:
+            await connection.send({"type": name})  # type: ignore[arg-type]
+            assert "docs/voice.md" in (await events(connection, "error"))[-1].error.message
+        session: Any = {"type": "realtime", **dict.fromkeys(IGNORED, "other")}
+        await connection.session.update(session=session)
+        assert (await events(connection, "session.updated"))[-1].session == created.session
+        for name in CLIENT_EVENTS - REFUSED_EVENTS:
+            await connection.send({"type": name})  # type: ignore[arg-type]
+            answer = json.loads(await connection.recv_bytes())
+            assert "is no event" not in answer.get("error", {}).get("message", ""), name
