@@ -16,7 +16,7 @@ from services.gateway.access.own_default import resolve_collection_ids
 from services.gateway.access.scopes import NEEDS_QUERY
 from services.gateway.backends import Backends, Services
 from services.gateway.encoding import encode
-from services.gateway.errors import InputItemNotFound, StreamInterrupted
+from services.gateway.errors import InputItemNotFound, StreamInterrupted, UnsupportedParameter
 from services.gateway.models import Json, RunEvent
 from services.gateway.openai.annotations import Places, cited_documents
 from services.gateway.openai.answers import chat_chunks, chat_completion
@@ -121,6 +121,11 @@ async def create_response(
 )
 async def get_response(response_id: ResponsePath, services: Services, http: Request) -> JSONResponse:
     """A response of the caller's: every run is one, as long as it is kept."""
+    if http.query_params.get("stream") == "true":
+        raise UnsupportedParameter(
+            f"a stored response is not streamed; leave `stream` out, or read GET /v1/runs/{run_id_of(response_id)}/events",
+            field="stream",
+        )
     request = pb.GetRunRequest(run_id=run_id_of(response_id))
     answer = await services.orchestrator.GetRun(request, timeout=services.settings.rpc_timeout_s)
     return reply(await _stored_response(http, services, answer.run))

@@ -260,3 +260,8 @@ async def test_input_of_a_response_is_listed_in_pages(api: AsyncOpenAI, world: W
 async def test_response_is_cancelled(api: AsyncOpenAI, world: World) -> None:
     stopped = await api.responses.cancel(f"resp_{RUN_ID}")
     assert (stopped.id, world.orchestrator.cancelled) == (f"resp_{RUN_ID}", [RUN_ID])
+
+
+async def test_stored_response_is_not_streamed(api: AsyncOpenAI) -> None:
+    with pytest.raises(openai.BadRequestError, match="/events"):
+        await api.responses.retrieve(f"resp_{RUN_ID}", stream=True)

@@ -3,11 +3,25 @@
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, get_args
 
 import httpx
 import pytest
+from openai.types import (
+    EmbeddingCreateParams,
+    FileCreateParams,
+    FileListParams,
+    VectorStoreCreateParams,
+    VectorStoreListParams,
+    VectorStoreSearchParams,
+    VectorStoreUpdateParams,
+    vector_stores,
+)
 from openai.types.chat.completion_create_params import CompletionCreateParamsBase
+from openai.types.responses import InputItemListParams
 from openai.types.responses.response_create_params import ResponseCreateParamsBase
+from openai.types.responses.response_retrieve_params import ResponseRetrieveParamsBase, ResponseRetrieveParamsStreaming
+from typing_extensions import get_type_hints, is_typeddict
 
 from services.gateway.models import Json
 from tests.service.gateway.conftest import World
@@ -80,9 +94,44 @@ def test_every_case_is_of_a_parameter_in_the_table() -> None:
     assert {name for column in COLUMNS for name in column.cases} <= names
 
 
+RESPONSE_PAGES = PAGE.read_text().split("\n## Responses that go on\n")[1].split("\n## ")[0]
+STORES = "Files and vector stores"
+OF_SECTIONS = [
+    (CompletionCreateParamsBase, "Parameters"),
+    (ResponseCreateParamsBase, "Parameters"),
+    (EmbeddingCreateParams, "Embeddings"),
+    *((each, STORES) for each in (FileCreateParams, FileListParams, VectorStoreCreateParams, VectorStoreUpdateParams)),
+    *((each, STORES) for each in (VectorStoreListParams, VectorStoreSearchParams, vector_stores.FileCreateParams)),
+    *((each, STORES) for each in (vector_stores.FileUpdateParams, vector_stores.FileListParams)),
+    *((each, STORES) for each in (vector_stores.FileBatchCreateParams, vector_stores.FileBatchListFilesParams)),
+]
+"""Parameters of the official client's calls, and the section that describes them. Calls without any: those of models."""
+IN_PATHS = {"vector_store_id"}
+
+
+def members_of(hint: Any) -> Iterator[str]:
+    """Names of the members that a parameter may have."""
+    if is_typeddict(hint):
+        yield from get_type_hints(hint)
+    for each in get_args(hint):
+        yield from members_of(each)
+
+
+@pytest.mark.parametrize(("parameters", "section"), OF_SECTIONS, ids=lambda each: getattr(each, "__name__", each))
+def test_table_has_every_parameter_that_the_official_client_knows(parameters: type, section: str) -> None:
+    described = {name for name, _ in rows(section)}
+    hints = get_type_hints(parameters)
+    assert set(hints) - IN_PATHS <= {name.partition(".")[0] for name in described}
+    for name in hints.keys() - described - IN_PATHS:
+        members = set(members_of(hints[name]))
+        assert {f"{name}.{member}" for member in members} <= described, (
+            "each member is described where the whole is not"
+        )
+
+
 @pytest.mark.parametrize(
-    "parameters", [CompletionCreateParamsBase, ResponseCreateParamsBase], ids=["chat completions", "responses"]
+    "parameters", [ResponseRetrieveParamsBase, ResponseRetrieveParamsStreaming, InputItemListParams]
 )
-def test_table_has_every_parameter_that_the_official_client_knows(parameters: type) -> None:
-    described = {name.partition(".")[0] for name, _ in TABLE}
-    assert set(parameters.__annotations__) <= described
+def test_page_has_every_parameter_of_stored_responses(parameters: type) -> None:
+    for name in set(get_type_hints(parameters)) - {"response_id"}:
+        assert f"`{name}`" in RESPONSE_PAGES
