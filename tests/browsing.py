@@ -24,11 +24,18 @@ document.addEventListener("securitypolicyviolation", (event) => window.violation
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
+    with launched() as browser:
+        yield browser
+
+
+@contextmanager
+def launched(*flags: str) -> Iterator[Browser]:
+    """A browser with these flags besides FLAGS."""
     executable = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     if executable is None:
         pytest.skip("no browser: install chromium, on Debian and Ubuntu with: sudo apt install chromium")
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=executable, args=FLAGS)
+        browser = playwright.chromium.launch(executable_path=executable, args=[*FLAGS, *flags])
         try:
             yield browser
         finally:

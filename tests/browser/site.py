@@ -29,8 +29,8 @@ class Site:
 
 
 @contextmanager
-def serving() -> Iterator[Site]:
-    """A site that ends with its context."""
+def serving(**settings: Any) -> Iterator[Site]:
+    """A site that ends with its context. `settings` are those of the gateway."""
     ready: list[Site] = []
     is_ready, leave = threading.Event(), asyncio.Event()
 
@@ -38,7 +38,7 @@ def serving() -> Iterator[Site]:
         world = World()
         await world.start()
         addresses = {f"{name}_address": f"127.0.0.1:{world.port}" for name in SERVICES}
-        async with over_http(GatewaySettings(**{"port": 0, **addresses})) as client:
+        async with over_http(GatewaySettings(**{"port": 0, **addresses, **settings})) as client:
             ready.append(Site(world, str(client.base_url), asyncio.get_running_loop()))
             is_ready.set()
             await leave.wait()
