@@ -7,7 +7,7 @@ from email.errors import HeaderParseError
 from email.header import decode_header, make_header
 from typing import Any
 
-from services.ingest.adapters.sources._patterns import path_part
+from services.ingest.adapters.source_patterns import path_part
 from services.ingest.sources.models import SourceFile
 
 _FOLDER_CHARS, _SUBJECT_CHARS, _ADDRESS_CHARS = 80, 100, 200

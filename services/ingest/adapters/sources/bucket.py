@@ -15,7 +15,7 @@ from defusedxml import ElementTree
 
 from kit.network.egress import EgressGuard, place_of
 from services.ingest.adapters.source_http import Sign, SourceHttp, body_of, source_http
-from services.ingest.adapters.sources._patterns import matcher
+from services.ingest.adapters.source_patterns import matcher
 from services.ingest.errors import BadSource, FileNotTaken, SourceAway, SourceTooLarge
 from services.ingest.sources.models import SourceFile, SourceListing
 from services.ingest.sources.ports import Opening, SourceField, SourceKind, SourceReader

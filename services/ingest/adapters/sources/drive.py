@@ -9,9 +9,9 @@ from typing import Any
 
 from kit.vocabulary.google_drive import EXPORTS, FOLDER, GOOGLES_OWN
 from services.ingest.adapters.source_http import body_of, secret_url, source_http
+from services.ingest.adapters.source_patterns import matcher, path_part
 from services.ingest.adapters.sources._drive_api import DriveApi, DriveRefused
 from services.ingest.adapters.sources._google_token import GoogleToken
-from services.ingest.adapters.sources._patterns import matcher, path_part
 from services.ingest.errors import FileNotTaken, SourceAway, SourceTooLarge
 from services.ingest.sources.models import FailingFile, FileReaders, SourceFile, SourceListing
 from services.ingest.sources.ports import Opening, SourceField, SourceKind, SourceReader

@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 
 import watchfiles
 
-from services.ingest.adapters.sources._patterns import matcher
+from services.ingest.adapters.source_patterns import matcher
 from services.ingest.errors import BadSource, FileNotTaken, SourceAway, SourceTooLarge
 from services.ingest.sources.models import FailingFile, SourceFile, SourceListing
 from services.ingest.sources.ports import Opening, SourceField, SourceKind, SourceReader

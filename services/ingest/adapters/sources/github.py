@@ -10,7 +10,7 @@ from urllib.parse import quote
 import httpx
 
 from services.ingest.adapters.source_http import Sign, SourceHttp, body_of, secret_url, source_http
-from services.ingest.adapters.sources._patterns import matcher
+from services.ingest.adapters.source_patterns import matcher
 from services.ingest.errors import BadSource, FileNotTaken, SourceAway, SourceTooLarge
 from services.ingest.sources.models import FileReaders, SourceFile, SourceListing
 from services.ingest.sources.ports import Opening, SourceField, SourceKind, SourceReader
