@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from cachetools import TTLCache
 
@@ -31,8 +31,11 @@ from services.orchestrator.without_model.followups import search_queries, stand_
 _USUAL_TOP_K = 8
 _KEPT_CHARS, _KEPT_FOR_S = 8_000_000, 3600
 """Of texts that models have written, in each process."""
+_NAMED = 5
+"""Documents that an event lists by name."""
 MOST_DOCUMENTS = 500
 """That one run reads whole."""
+_Item = TypeVar("_Item")
 
 
 @dataclass(frozen=True)
@@ -68,8 +71,23 @@ class _ResolvedDocuments:
     documents: Sequence[ReadableDocument]
 
     def event(self) -> Thinking:
-        names = ", ".join(each.name for each in self.documents[:5])
+        names = ", ".join(each.name for each in self.documents[:_NAMED])
         return Thinking("work", f"Reading {names} alone." if names else "Reading all documents.")
+
+
+def _tell_read(found: Retrieval) -> Thinking:
+    names = list(dict.fromkeys(each.document_name for each in found.evidence))
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return Thinking(
+        "work", f"Reading {len(found.evidence)} passages of {', '.join(names[:_NAMED]) or 'nothing'}{more}."
+    )
+
+
+def _evenly(items: Sequence[_Item], most: int) -> Sequence[_Item]:
+    """At most so many, spread over all of them in their order."""
+    if len(items) <= most:
+        return items
+    return [items[at * len(items) // most] for at in range(most)]
 
 
 @dataclass(frozen=True)
@@ -120,6 +138,22 @@ class Work:
         asked = list(queries) or search_queries(self.message, self.history)
         plan = await self.run.once(f"{key}/plan", partial(resolved, Plan(searching.strategy or "hybrid", asked)), Plan)
         return await self.run.once(key, partial(self._found, plan.queries, searching), Retrieval)
+
+    async def passages(self, topic: str = "", *, has_topic: bool = True) -> Retrieval:
+        """The passages about the topic, about the message where none is given. Without a topic, and where nothing is found of it:
+        passages of the documents themselves, evenly from each, in reading order. Raises Unavailable."""
+        found = await self.search([topic] if topic else ()) if has_topic else Retrieval(())
+        if found.evidence:
+            return found
+        documents = await self.documents()
+        return await self.run.once("read", partial(self._read_evenly, documents), Retrieval, show=_tell_read)
+
+    async def _read_evenly(self, documents: Sequence[ReadableDocument]) -> Retrieval:
+        most = self.record.request.top_k or self.agent.searching.top_k or _USUAL_TOP_K
+        chosen = _evenly(documents, most)
+        each_has = most // len(chosen) if chosen else 0
+        found = [hit for each in chosen for hit in _evenly(await self.read(each.document_id), each_has)]
+        return Retrieval(tuple(replace(hit, number=number) for number, hit in enumerate(found, start=1)))
 
     async def _found(self, queries: Sequence[str], searching: Searching) -> Retrieval:
         request = self.record.request

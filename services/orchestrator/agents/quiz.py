@@ -45,7 +45,7 @@ async def work(work: Work) -> Answer | None:
     """A quiz as the message wants it; None where the passages allow none."""
     wishes = read_wishes(work.message)
     wishes = replace(wishes, topic=_topic(work, wishes))
-    found = await work.search([wishes.topic] if wishes.topic else ())
+    found = await work.passages(wishes.topic, has_topic=bool(wishes.topic))
     if not found.evidence:
         return None
     earlier = [each for turn in work.history if turn.role == "assistant" for each in questions_in(turn.text)]

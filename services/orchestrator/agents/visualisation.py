@@ -12,7 +12,7 @@ from services.orchestrator.agent import Agent, Searching
 from services.orchestrator.answering.drafting import EXTRACTIVE, MODEL
 from services.orchestrator.drawing.building import build
 from services.orchestrator.drawing.finding import find
-from services.orchestrator.drawing.forms import CHARTS, Form, read_form
+from services.orchestrator.drawing.forms import CHARTS, Form, has_topic, read_form
 from services.orchestrator.drawing.parts import Drawing
 from services.orchestrator.drawing.schemas import ARTEFACTS, WHICH_FORM, filled_schema
 from services.orchestrator.drawing.showing import as_outline, drawing_answer, drawing_artefact, drawing_text
@@ -51,7 +51,7 @@ class _Drawn:
 
 async def work(work: Work) -> Answer | None:
     """A drawing of what the passages say, in the form that the message names."""
-    found = await work.search()
+    found = await work.passages(has_topic=has_topic(work.message))
     if not found.evidence:
         return None
     form = read_form(work.message) or await _form(work, found.evidence)

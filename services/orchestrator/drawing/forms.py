@@ -3,6 +3,8 @@
 import re
 from enum import StrEnum
 
+from kit.language.terms import tokens, words
+
 
 class Form(StrEnum):
     """A way to draw something."""
@@ -52,6 +54,23 @@ _ASKED = {
     ),
     Form.TABLE: (r"table|tabular|matrix|tabelle|tableau|tabla|tabella|таблиц\w*|compar\w*|vergleich\w*|表格|对比"),
 }
+
+
+_ASKING_WORDS = frozenset(
+    words(
+        "draw make create show plot visualise visualize give sketch turn put please me us it this that as into all whole over time "
+        "diagram diagrams drawing picture document documents file files text content report again mach mache erstelle zeichne "
+        "zeige bitte dokument dokumente bericht diagramm dessine montre fais diagramme haz dibuja muestra documento documentos "
+        "diagrama нарисуй построй сделай покажи документ документа документу диаграмму схему צייר הכן הראה מסמך המסמך תרשים"
+    )
+)
+"""Words that ask for a drawing, and say nothing of what it shows."""
+
+
+def has_topic(message: str) -> bool:
+    """Whether the message says what is to be drawn, besides the form."""
+    rest = re.sub("|".join(_ASKED.values()), " ", message, flags=re.IGNORECASE)
+    return any(token.surface.lower() not in _ASKING_WORDS for token in tokens(rest) if not token.is_stopword)
 
 
 def read_form(message: str) -> Form | None:

@@ -194,6 +194,19 @@ async def test_what_cannot_be_drawn_is_shown_as_an_outline() -> None:
     assert any("sequence" in each.text for each in payloads if isinstance(each, Thinking))
 
 
+@pytest.mark.parametrize(
+    ("agent", "message", "kind"),
+    [("quiz", "Make a quiz of 2 questions", "quiz"), ("visualisation", "Timeline", "timeline")],
+)
+async def test_message_without_a_topic_is_about_all_that_its_documents_say(agent: str, message: str, kind: str) -> None:
+    """A search for "timeline" finds only what speaks of timelines."""
+    asking = Asking(agent, message)
+    asking.searcher.retrieval = Retrieval(())
+    artefact, _ = await asking.made()
+    assert artefact.kind == kind
+    assert asking.library.reads
+
+
 async def test_drawing_of_a_model_without_proof_is_drawn_by_rules() -> None:
     invented = {"title": "", "events": [{"when": "2050", "what": "Mars is reached", "source": 1}]}
     artefact, answer = await Asking("visualisation", "Timeline of the buildings", says=[invented]).made()
