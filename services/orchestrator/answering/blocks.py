@@ -37,6 +37,9 @@ _FENCE = re.compile(r"```[A-Za-z]*\s*\n?(.*?)```", re.DOTALL)
 _MOST_BEGINNINGS = 50
 """Braces at which an object is looked for."""
 _TRIES = 2
+_LOOP = re.compile(r"(.{10,400}?)\1{3,}\Z", re.DOTALL)
+_LOOKED_AT_CHARS, _LOOKED_EVERY_CHARS = 2400, 200
+"""Of the end of a text, in which a loop is looked for."""
 
 
 class NoBlock(ModelUnavailable):
@@ -67,7 +70,7 @@ async def fill_in(
         messages = [*prompt.messages, *as_text(called)]
         for _ in range(_TRIES):
             request = Request(list(messages), prompt.max_tokens, schema=schema)
-            text = await _written(generator.model, request, listener)
+            text = await _written(generator.model, request, listener, stops_loops=True)
             block = read_object(text)
             wrong = "It is no JSON object." if block is None else violation(without_marks_in(block), schema)
             if block is not None and not wrong:
@@ -94,17 +97,19 @@ async def write_text(
     return rewrite_marks(text, valid={each.number for each in evidence}).strip()
 
 
-async def _written(model: LanguageModel, request: Request, listener: Listener) -> str:
-    text = ""
+async def _written(model: LanguageModel, request: Request, listener: Listener, *, stops_loops: bool = False) -> str:
+    """What the model writes. Small models get caught in objects that repeat an item to their last token: one that `stops_loops`
+    reads no further then."""
+    text, looked_at = "", 0
     async with aclosing(model.complete(request)) as deltas:
         async for delta in deltas:
             match delta:
                 case TextDelta(piece):
                     text = (text + piece)[:LONGEST_ANSWER_CHARS]
                 case Retraction():
-                    text = ""
+                    text, looked_at = "", 0
                 case Restart():
-                    text = ""
+                    text, looked_at = "", 0
                     await listener.restarted(delta)
                 case ReasoningDelta(piece):
                     await listener.thought(piece)
@@ -112,13 +117,31 @@ async def _written(model: LanguageModel, request: Request, listener: Listener) -
                     break
                 case _:
                     pass
+            if stops_loops and len(text) - looked_at >= _LOOKED_EVERY_CHARS:
+                looked_at = len(text)
+                if (end := _loop_end(text)) is not None:
+                    return text[:end]
     return text
+
+
+def _loop_end(text: str) -> int | None:
+    """Where the text is cut off that repeats its end: behind the first time, and behind a whole item if it is items that are
+    repeated. None where it repeats nothing."""
+    loop = _LOOP.search(text, max(0, len(text) - _LOOKED_AT_CHARS))
+    if loop is None:
+        return None
+    start, size = loop.start(), len(loop[1])
+    while text.startswith(loop[1], start - size) and start >= size:
+        start -= size
+    return text.rfind("}", 0, start + size) + 1 if "}" in loop[1] else start + size
 
 
 def read_object(text: str) -> Mapping[str, Any] | None:
     """The JSON object in a text: the text itself, what stands in a fence, what braces enclose; else the first of these that can be
-    repaired (a missing comma, a cut end)."""
-    candidates = [text.strip(), *_FENCE.findall(text), *_enclosed(text)]
+    repaired (a missing comma, a cut end). Of an object that was cut off, what its inner braces enclose is not it."""
+    whole = [text.strip(), *_FENCE.findall(text)]
+    is_cut = whole[0].startswith("{")
+    candidates = whole if is_cut else [*whole, *_enclosed(text)]
     for candidate in candidates:
         if (found := _object(candidate)) is not None:
             return found

@@ -1,18 +1,26 @@
 """Answers by a real model: prompt, stream, marks, verification, or the quotes instead; and a chat in which it calls a tool."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
 from kit.llm.endpoint.endpoint import EndpointConfig, open_endpoint
 from kit.llm.schema_calls import SchemaCalls
+from services.orchestrator.answering.blocks import fill_in
 from services.orchestrator.answering.drafting import Drafter, Question
-from services.orchestrator.answering.generation import Generator
+from services.orchestrator.answering.generation import Generator, Listener
+from services.orchestrator.drawing.forms import Form
+from services.orchestrator.drawing.schemas import filled_schema
 from services.orchestrator.log.events import Budgets, Evidence, RunStatus, SupportStatus, ToolCall, ToolResult
 from services.orchestrator.log.journal import Journal
 from services.orchestrator.models import RunKey, Tool, Turn
 from services.orchestrator.modes.tool_answers import ChatLimits
+from services.orchestrator.prompts import rules
+from services.orchestrator.quizzes.checking import schema_of
+from services.orchestrator.quizzes.questions import QuestionKind
 from tests.unit.orchestrator.chatting import Chatting, answer_of, status_of
 from tests.unit.orchestrator.fakes import EVIDENCE, FakeScorer, FakeTools, MemoryLog
 
@@ -67,3 +75,28 @@ async def test_model_calls_a_tool_and_the_run_ends_in_an_answer(real_model: Endp
     assert results[0].ok
     assert answer_of(payloads).text
     assert status_of(payloads) in {RunStatus.COMPLETED, RunStatus.REFUSED}
+
+
+@pytest.mark.parametrize(
+    ("message", "schema", "items"),
+    [
+        ("Write a quiz with one question.", schema_of(1, [QuestionKind.MULTIPLE_CHOICE]), "questions"),
+        ("Draw a bar chart of the years of the buildings.", filled_schema(Form.BAR), "points"),
+    ],
+)
+async def test_model_is_held_to_the_schema_of_what_agents_make(
+    real_model: EndpointConfig, message: str, schema: Mapping[str, Any], items: str
+) -> None:
+    """Whether what so small a model writes is right is not asked; it raises NoBlock where it does not follow the schema."""
+    async with open_endpoint(real_model) as endpoint:
+        block = await fill_in(
+            Generator(endpoint),
+            schema,
+            message,
+            (),
+            EVIDENCE,
+            system=rules.BLOCK,
+            max_tokens=500,
+            listener=Listener(),
+        )
+    assert len(block[items]) >= 1

@@ -136,6 +136,8 @@ async def test_model_chooses_with_the_recent_turns_and_at_most_ten_tokens() -> N
         ("[1, 2]", None),
         ("{" * 5000, None),
         ("no", None),
+        ('{"a": 1, "b": [{"c": 2}, {"c": 3', {"a": 1, "b": [{"c": 2}, {"c": 3}]}),
+        ('{"a": 1} is what the sources say.', {"a": 1}),
     ],
 )
 def test_object_is_read_whatever_stands_around_it(text: str, found: object) -> None:
@@ -185,6 +187,19 @@ async def test_block_that_breaks_the_schema_is_sent_back_once_with_what_is_wrong
     assert [request.schema for request in model.requests] == [OUTPUT, OUTPUT]
     with pytest.raises(NoBlock, match="JSON object"):
         await filled_in("I do not know.", "Still not.")
+
+
+async def test_model_that_repeats_an_item_is_read_no_further() -> None:
+    class Loops(ScriptedReplies):
+        def _reply(self, request: Request) -> Reply:
+            return '{"year": 1889, "points": [' + '{"label": "tower", "value": 1889}, ' * 2000
+
+    model = Loops([""])
+    block = await fill_in(
+        Generator(model), OUTPUT, "When?", (), EVIDENCE, system="Fill in.", max_tokens=9000, listener=Listener()
+    )
+    assert block == {"year": 1889, "points": [{"label": "tower", "value": 1889}]}
+    assert len(model.requests) == 1
 
 
 async def run_of(agents: Agents, agent: str = "") -> list[Payload]:
