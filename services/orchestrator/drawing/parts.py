@@ -13,7 +13,7 @@ from services.orchestrator.quizzes.numbers import values_of
 
 _LEAST_CARRIED = 0.6
 """Share of the content words of a part that its passage must have. All its numbers and names must stand there."""
-_NUMBER = re.compile(r"(?<![\w.,])[-−]?\d+(?:[.,'’   ]\d+)*")
+_NUMBER = re.compile(r"(?<![\w.,])[-−]?(?!0\d)\d+(?:[.,'’   ]\d+)*")
 _SCALES = (
     (1e3, r"thousand|k\b|tsd|tausend|mille|mil\b|тыс"),
     (1e6, r"million|mio|mn\b|m\b|millones|milioni|млн"),

@@ -179,6 +179,11 @@ def test_number_is_read_as_it_is_meant(text: str, value: float) -> None:
     assert value in numbers_of(text)
 
 
+def test_digits_behind_a_zero_are_no_number() -> None:
+    """An ISBN is drawn as no height."""
+    assert numbers_of("ISBN 978-0300138139, 0.5 of 007") == {978.0, 0.5}
+
+
 @pytest.mark.parametrize(
     ("message", "form"),
     [
