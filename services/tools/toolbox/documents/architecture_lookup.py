@@ -1,12 +1,13 @@
 """Answers about this installation from the documentation of its release, and what is known of it now."""
 
 import asyncio
+from datetime import datetime
 
 from kit.version import release
 from services.tools.adapters.http.web_passages import page_passages
 from services.tools.context import ToolContext
 from services.tools.manual.searching import load_manual
-from services.tools.models import Policy, ToolOutput
+from services.tools.models import Passage, Policy, ToolOutput
 from services.tools.passages.rendering import all_described, counted, fitted, sentences
 from services.tools.web.pages import Page, PageText
 
@@ -58,16 +59,19 @@ POLICY = Policy(
 
 async def architecture_lookup(context: ToolContext, question: str, k: int = DEFAULT_SECTIONS) -> ToolOutput:
     """`sections` in the order of how well they fit, and `release`."""
-    manual = await asyncio.to_thread(load_manual)
-    passages = [
-        page_passages(
-            Page(f"groundwork://docs/{each.page.name}", PageText(each.page.text, each.page.title), context.now())
-        )[each.ordinal]
-        for each in manual.find(question, k)
-    ]
+    passages = await asyncio.to_thread(_sections, question, k, context.now())
     shown = fitted(passages, context.settings.tools_text_tokens)
     content = {"release": release(), "sections": all_described(shown)}
     if not shown:
         content["note"] = "The documentation says nothing in these words. Ask in other words, in English."
         return ToolOutput(content, "The documentation says nothing in these words.")
     return ToolOutput(content, sentences(f"{counted(shown)} of the documentation."), tuple(shown))
+
+
+def _sections(question: str, k: int, read_at: datetime) -> list[Passage]:
+    return [
+        page_passages(Page(f"groundwork://docs/{each.page.name}", PageText(each.page.text, each.page.title), read_at))[
+            each.ordinal
+        ]
+        for each in load_manual().find(question, k)
+    ]

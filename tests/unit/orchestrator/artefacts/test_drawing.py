@@ -9,7 +9,7 @@ from services.orchestrator.drawing import mermaid
 from services.orchestrator.drawing.building import build
 from services.orchestrator.drawing.finding import find
 from services.orchestrator.drawing.forms import Form, read_form
-from services.orchestrator.drawing.parts import Drawing, numbers_of
+from services.orchestrator.drawing.parts import Drawing, numbers_of, place
 from services.orchestrator.drawing.schemas import ARTEFACTS
 from services.orchestrator.drawing.showing import as_outline, drawing_artefact
 from services.orchestrator.log.events import Evidence
@@ -177,6 +177,12 @@ def test_time_line_is_escaped() -> None:
 )
 def test_number_is_read_as_it_is_meant(text: str, value: float) -> None:
     assert value in numbers_of(text)
+
+
+def test_name_that_is_a_common_word_is_cited_where_it_is_written() -> None:
+    text = "Symbol: ALLE; Security: Allegion\nSymbol: ALL; Security: Allstate"
+    start, end = place(text, "ALL")
+    assert text[start:end] == "Symbol: ALL; Security: Allstate"
 
 
 def test_digits_behind_a_zero_are_no_number() -> None:
