@@ -21,6 +21,11 @@ def model_names(agents: Sequence[str]) -> list[str]:
     return [MODEL, *(f"{MODEL}/{agent}" for agent in agents), f"{MODEL}/{RESEARCH}"]
 
 
+def model_not_offered(name: str) -> ModelNotOffered:
+    """The error for a name that is not among them."""
+    return ModelNotOffered(f"there is no model {name[:80]!r}; the models are listed at GET /v1/models")
+
+
 def asked_collections(request: ChatCompletionRequest) -> list[str]:
     """Where to look: as the request says, or behind the `@` of its model, or the caller's default."""
     _, _, behind = request.model.partition("@")
@@ -38,7 +43,7 @@ def run_request(
     name = request.model.partition("@")[0]
     family, _, agent = name.partition("/")
     if family != MODEL:
-        raise ModelNotOffered(f"there is no model {name[:80]!r}; the models are listed at GET /v1/models")
+        raise model_not_offered(name)
     run = pb.StartRunRequest(
         mode=pb.RUN_MODE_GROUNDED,
         collection_ids=collection_ids,

@@ -20,8 +20,9 @@ from services.gateway.errors import InputItemNotFound, StreamInterrupted, Unsupp
 from services.gateway.models import Json, RunEvent
 from services.gateway.openai.annotations import Places, cited_documents
 from services.gateway.openai.answers import chat_chunks, chat_completion
-from services.gateway.openai.asking import asked_collections, run_request
+from services.gateway.openai.asking import MODEL, asked_collections, model_names, model_not_offered, run_request
 from services.gateway.openai.content import Piece
+from services.gateway.openai.embeddings import EMBEDDING
 from services.gateway.openai.errors import OpenAiRoute, error_body
 from services.gateway.openai.input_items import input_items
 from services.gateway.openai.messages import OpenAiBody
@@ -39,6 +40,7 @@ from services.gateway.openai.stores.calls import file_ids
 from services.gateway.openai.stores.requests import Limit, Order
 from services.gateway.openai.stores.shapes import deleted, page_of
 from services.gateway.openai.unstored import Following, delete_run, unstored
+from services.gateway.schemas.administration.models import OfferedModel
 from services.gateway.schemas.fields import IdempotencyKey
 from services.gateway.schemas.problem import problems
 from services.gateway.serving.requests import base_url
@@ -53,6 +55,24 @@ _LAST_WORDS_S = 2.0
 """Of the grace of a gateway that closes: time for the event that says so."""
 _PROBLEMS = problems(404, 409, 413, 415, 429, 504)
 ResponsePath = Annotated[ResponseId, Path(description="The response: `resp_` and the id of its run.")]
+
+
+@router.get("/models/{family}/{agent}", include_in_schema=False)  # OpenAPI has no parameters with a slash
+async def get_model_of_agent(family: str, agent: str, services: Services) -> OfferedModel:
+    """A model whose name has a slash."""
+    return await get_model(f"{family}/{agent}", services)
+
+
+@router.get("/models/{model}", include_in_schema=False)
+async def get_model(model: str, services: Services) -> OfferedModel:
+    """A model that a request may name, also with `@` and a collection behind it."""
+    if not model.startswith(MODEL):
+        raise model_not_offered(model)
+    timeout_s = services.settings.rpc_timeout_s
+    agents = await services.orchestrator.ListAgents(pb.ListAgentsRequest(), timeout=timeout_s)
+    if model.partition("@")[0] not in (*model_names([each.name for each in agents.agents]), EMBEDDING):
+        raise model_not_offered(model)
+    return OfferedModel(id=model)
 
 
 @router.post(

@@ -2,6 +2,7 @@
 
 from typing import Any
 from unittest.mock import Mock
+from urllib.parse import quote
 
 import httpx
 import pytest
@@ -58,6 +59,25 @@ async def test_who_is_no_operator_may_not(client: httpx.AsyncClient, world: Worl
     ):
         assert (answer.status_code, answer.json()["reason"]) == (403, "SCOPE_MISSING")
     assert not world.orchestrator.set_models
+
+
+@pytest.mark.parametrize("name", ["groundwork", "groundwork/research", "groundwork@handbook", "groundwork/embedding"])
+async def test_model_is_found_by_its_name(client: httpx.AsyncClient, name: str) -> None:
+    assert (await client.get(f"/v1/models/{quote(name, safe='')}")).json() == {
+        "id": name,
+        "object": "model",
+        "created": 0,
+        "owned_by": "groundwork",
+    }
+
+
+async def test_model_that_is_not_offered_is_an_error_that_clients_know(client: httpx.AsyncClient) -> None:
+    for name in ("gpt-5", "groundwork%2Fnone", "groundwork/none"):
+        answer = await client.get(f"/v1/models/{name}")
+        assert (answer.status_code, answer.json()["error"]["code"]) == (404, "model_not_found")
+    for name in ("gpt%2F5", "groundwork%2Fa%2Fb"):
+        assert (await client.get(f"/v1/models/{name}")).json()["reason"] == "ROUTE_NOT_FOUND"
+    assert (await client.delete("/v1/models/groundwork%2Fnone")).json()["reason"] == "ROUTE_NOT_FOUND"
 
 
 @pytest.mark.parametrize("path", ["/v1/qa", "/v1/collections/default/chat"])
