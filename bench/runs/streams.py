@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import httpx
 import psutil
+from websockets.asyncio.client import connect
 
 from bench.corpus import make_documents
 from bench.report import Figure, Part
@@ -28,7 +29,7 @@ QUESTIONS, WARM_UP_QUESTIONS = 40, 5
 ADDED_TARGET_MS = 5.0
 COMPLETIONS_TARGET_MS = 2.0
 """What the shape of OpenAI's API may add to the stream of the same run in ours."""
-LISTENERS, SILENT = 1_000, 200
+LISTENERS, SILENT, SOCKETS = 1_000, 200, 500
 RUNS = 4
 """That the listeners share."""
 ANSWER = ("The passage says ", "what it says ", "[1].")
@@ -62,6 +63,8 @@ class _Memory:
     with_listeners: float
     before_silent: float
     with_silent: float
+    before_sockets: float
+    with_sockets: float
 
 
 def measure() -> Part:
@@ -81,6 +84,7 @@ def measure() -> Part:
         Samples.of([each.completions_ms for each in tokens]).median
         - Samples.of([each.chat_ms for each in tokens]).median
     )
+    socket_kib = 1024 * (memory.with_sockets - memory.before_sockets) / SOCKETS
     listener_kib = 1024 * (memory.with_listeners - memory.before) / LISTENERS
     return Part(
         title="Streams",
@@ -88,7 +92,8 @@ def measure() -> Part:
             f"{len(tokens)} questions, each asked of a scripted model directly and through the system, as a question, a turn of a "
             "chat and a chat completion. The model holds its first piece back until the test releases it, and the time from "
             "there to the client is compared. Then "
-            f"{LISTENERS} clients follow {RUNS} runs that go on, and {SILENT} follow one with a long answer and read nothing."
+            f"{LISTENERS} clients follow {RUNS} runs that go on, {SILENT} follow one with a long answer and read nothing, "
+            f"and {SOCKETS} open `/ws/voice-chat`."
         ),
         figures=(
             Figure(
@@ -106,6 +111,10 @@ def measure() -> Part:
             Figure(
                 f"memory of the gateway with {LISTENERS} open streams, MiB",
                 f"{memory.with_listeners:.0f} ({memory.before:.0f} without; {listener_kib:.0f} KiB each)",
+            ),
+            Figure(
+                f"memory of the gateway with {SOCKETS} open WebSockets, MiB",
+                f"{memory.with_sockets:.0f} ({memory.before_sockets:.0f} without; {socket_kib:.0f} KiB each)",
             ),
             Figure(
                 f"memory of the gateway with {SILENT} streams that are never read, MiB",
@@ -241,7 +250,20 @@ async def _listened_to(
             await response.aread()  # to the run's end
         await asyncio.sleep(_SETTLE_S)
         with_silent = _resident_mib(gateway)
-    return _Memory(before, with_listeners, before_silent, with_silent)
+    before_sockets = _resident_mib(gateway)
+    async with AsyncExitStack() as stack:
+        for _ in range(SOCKETS):
+            await _talking(stack, system)
+        with_sockets = _resident_mib(gateway)
+    return _Memory(before, with_listeners, before_silent, with_silent, before_sockets, with_sockets)
+
+
+async def _talking(stack: AsyncExitStack, system: RunningSystem) -> None:
+    """A client of voice that is ready to speak."""
+    address = f"{system.url.replace('http', 'ws', 1)}/ws/voice-chat"
+    socket = await stack.enter_async_context(connect(address, proxy=None))
+    async with asyncio.timeout(_PATIENCE_S):
+        assert json.loads(await socket.recv())["event"] == "ready"
 
 
 async def _going_on(
