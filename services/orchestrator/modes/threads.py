@@ -7,7 +7,7 @@ from kit.errors import GroundworkError, Unavailable
 from kit.stores.forgetting import Source
 from services.orchestrator.answering.drafting import degraded
 from services.orchestrator.errors import MemorySilent
-from services.orchestrator.log.events import Answer, Evidence, RunStatus
+from services.orchestrator.log.events import Answer, Degradation, Evidence, RunStatus, Thinking
 from services.orchestrator.log.journal import Journal
 from services.orchestrator.models import HistoryMessage, RunKey, RunRecord, Turn
 from services.orchestrator.ports import Memory, RunSources
@@ -17,6 +17,12 @@ from services.orchestrator.steps.run import Run
 _KEEPING_S = 2.0
 """Longest that a run which was stopped waits for its thread: its client waits for the end."""
 _NOT_KEPT = "This turn could not be kept in its thread."
+
+_LEFT_OUT = Degradation(
+    "memory",
+    "LOCAL_MODELS_ONLY",
+    "Going on without the turns over collections that allow local models only. To speak of them, search such a collection.",
+)
 
 
 ReadRun = Callable[[RunKey], Awaitable[RunRecord | None]]
@@ -49,7 +55,9 @@ class Threads:
             return ()
         try:
             history = await self._memory.history(thread_id, self._turns)
-            return await self._without_forgotten_turns(record, history) if for_model else history
+            if not for_model:
+                return history
+            return await self._without_bound_turns(run, record, await self._without_forgotten_turns(record, history))
         except GroundworkError as error:
             if says_failure:
                 await run.say(degraded("memory", "memory", error, "Going on without what was said before."))
@@ -93,6 +101,17 @@ class Threads:
         answers = {turn.run_id for turn in history if turn.run_id and turn.role == "assistant"}
         forgotten = await self._sources.depend(record.dependent, [Source.run(run_id) for run_id in answers])
         return [turn for turn in history if turn.role != "assistant" or Source.run(turn.run_id) not in forgotten]
+
+    async def _without_bound_turns(self, run: Run, record: RunRecord, history: Sequence[Turn]) -> Sequence[Turn]:
+        """What a model outside may be shown: without what was asked and answered where only local models were allowed."""
+        if record.local_models_only:
+            return history
+        run_ids = {turn.run_id for turn in history if turn.run_id}
+        found = await asyncio.gather(*(self._runs(RunKey(record.key.tenant_id, run_id)) for run_id in run_ids))
+        bound = {each.key.run_id for each in found if each is not None and each.local_models_only}
+        if bound:
+            await run.say(Thinking("memory", _LEFT_OUT.message, _LEFT_OUT))
+        return [turn for turn in history if turn.run_id not in bound]
 
     async def remember(self, journal: Journal, record: RunRecord, answer: Answer, status: RunStatus) -> None:
         """Adds the question and what was answered to the run's thread. What is there already stays as it is."""

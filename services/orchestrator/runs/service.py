@@ -85,15 +85,15 @@ class Runs:
         Raises InvalidRequest, ModeNotOffered, TooManyRuns, LimitReached, ThreadForgotten, IdempotencyConflict, IdempotencyInFlight,
         UrlRefused or AddressRefused for the model's address, or Unavailable when runs cannot be made durable.
         """
-        previous_run_id = request.previous_run_id
+        previous_run_id, goes_on_bound = request.previous_run_id, False
         if previous_run_id:
             previous = await self.as_followed(principal, RunKey(principal.tenant_id, previous_run_id))
-            request = continued(request, previous, principal.subject)
+            request, goes_on_bound = continued(request, previous, principal.subject), previous.local_models_only
         if request.functions or request.answer_schema:  # large schemas take most of a second
             await asyncio.to_thread(check, request, self.modes)
         else:
             check(request, self.modes)
-        is_bound = await self._collections.bind_to_local_models(principal, request)
+        is_bound = goes_on_bound or await self._collections.bind_to_local_models(principal, request)
         if is_bound and model is not None:
             raise LocalModelsOnly(
                 "a collection that this may search allows local models only, and the model that you bring is not one; ask "

@@ -85,7 +85,7 @@ export function NewConnection({ services, logins, onClose, onMade }: Props) {
             {(id) => <input id={id} required value={account} onChange={(event) => setAccount(event.target.value)} dir="ltr" />}
           </Field>
         )}
-        <Field label={t("connections.secret")} hint={t(`connections.hints.${service}` as "connections.hints.github", { defaultValue: "" })}>
+        <Field label={t("connections.secret")} hint={t(`connections.hint_${service}` as "connections.hint_github", { defaultValue: "" })}>
           {(id) => (
             <input
               id={id}
