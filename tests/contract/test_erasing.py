@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -62,6 +63,10 @@ async def texts_of(index: Index, words: str) -> set[str]:
 
 def files_with(folder: Path, word: str = WORD) -> list[str]:
     return [str(path) for path in folder.rglob("*") if path.is_file() and word.encode() in path.read_bytes()]
+
+
+def names_in(folder: Path) -> list[str]:
+    return [path.name for path in folder.iterdir()]
 
 
 async def test_removed_text_is_in_no_file_and_all_else_is_found_as_before(index: Index, tmp_path: Path) -> None:
@@ -136,42 +141,45 @@ async def test_removal_before_a_restart_is_still_to_be_erased(tmp_path: Path) ->
         await index.close()
 
 
-def cuts() -> dict[str, Callable[[pytest.MonkeyPatch], None]]:
-    """Where the copy of a shard ends: each raises in place of a step, or behind it."""
+class Killed(Exception):
+    """In place of a step, or behind it."""
 
-    class Killed(Exception):
-        pass
 
-    def kill(*_: object, **__: object) -> None:
-        raise Killed
+@dataclass(frozen=True)
+class Cut:
+    """Where the copy of a shard ends."""
 
-    def behind(target: object, name: str) -> Callable[[pytest.MonkeyPatch], None]:
-        step = getattr(target, name)
+    target: object
+    step: str
+    is_made: bool
+    """Whether the step was made before."""
 
-        def cut(monkeypatch: pytest.MonkeyPatch) -> None:
-            def run(*args: object, **kwargs: object) -> None:
+    raised: type[Exception] = IndexUnavailable
+
+    def apply(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        step = getattr(self.target, self.step)
+
+        def run(*args: object, **kwargs: object) -> None:
+            if self.is_made:
                 step(*args, **kwargs)
-                raise Killed
+            raise Killed
 
-            monkeypatch.setattr(target, name, run)
-
-        return cut
-
-    def instead(target: object, name: str) -> Callable[[pytest.MonkeyPatch], None]:
-        return lambda monkeypatch: monkeypatch.setattr(target, name, kill)
-
-    return {
-        "behind the empty copy": behind(OpenShard, "begin_copy"),
-        "behind a piece": behind(OpenShard, "copy_piece"),
-        "before the copy counts": instead(shards, "finish"),
-        "when the copy counts": behind(shards, "finish"),
-        "before the old shard goes": instead(shards, "close_and_remove"),
-    }
+        monkeypatch.setattr(self.target, self.step, run)
 
 
-@pytest.mark.parametrize("cut", cuts().values(), ids=cuts())
+CUTS = {
+    "behind the empty copy": Cut(OpenShard, "begin_copy", True),
+    "behind a piece": Cut(OpenShard, "copy_piece", True),
+    "before the copy counts": Cut(shards, "finish", False),
+    "when the copy counts": Cut(shards, "finish", True),
+    "when the old shard does not count": Cut(shards, "retire", True),
+    "before the old shard goes": Cut(shards, "close_and_remove", False, Killed),
+}
+
+
+@pytest.mark.parametrize("cut", CUTS.values(), ids=CUTS)
 async def test_edge_cut_off_while_it_copies_has_the_old_shard_or_the_new_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cut: Callable[[pytest.MonkeyPatch], None]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cut: Cut
 ) -> None:
     index = await EdgeIndex.open(tmp_path / "running")
     await index.prepare(SPACE)
@@ -180,8 +188,8 @@ async def test_edge_cut_off_while_it_copies_has_the_old_shard_or_the_new_one(
     await index.delete_revision(GONE)
     with monkeypatch.context() as patched:
         patched.setattr(OpenShard, "give_up_copy", lambda _: None)  # a process that is killed does not tidy up
-        cut(patched)
-        with pytest.raises((IndexUnavailable, Exception)):
+        cut.apply(patched)
+        with pytest.raises(cut.raised):
             await index.erase()
         shutil.copytree(tmp_path / "running", tmp_path / "killed")
     again = await EdgeIndex.open(tmp_path / "killed")
@@ -192,6 +200,57 @@ async def test_edge_cut_off_while_it_copies_has_the_old_shard_or_the_new_one(
     assert len(list((tmp_path / "killed").iterdir())) == 1
     assert len(await texts_of(again, "solar")) == 40
     await again.close()
+    await index.close()
+
+
+async def test_edge_uses_what_an_earlier_release_began_anew_and_not_a_copy_from_before(tmp_path: Path) -> None:
+    """That release knows no copies: after a kill it finds none of them, and fills a shard of its own."""
+    index = await EdgeIndex.open(tmp_path / "running")
+    await index.prepare(SPACE)
+    await put_together(index, {GONE: [f"solar {WORD}"], KEPT: ["solar kept"]})
+    await index.delete_revision(GONE)
+    await index.erase()
+    assert names_in(tmp_path / "running") == ["shard-v3.1"]
+    shutil.copytree(tmp_path / "running", tmp_path / "killed")
+    await index.close()
+    earlier = await EdgeIndex.open(tmp_path / "earlier")
+    await earlier.prepare(SPACE)
+    await put(earlier, LATER, "solar later")
+    await earlier.close()
+    shutil.copytree(tmp_path / "earlier" / "shard-v3", tmp_path / "killed" / "shard-v3")
+    again = await EdgeIndex.open(tmp_path / "killed")
+    assert await texts_of(again, "solar") == {"solar later"}
+    assert names_in(tmp_path / "killed") == ["shard-v3"]
+    await again.close()
+
+
+async def test_second_process_leaves_the_copy_of_the_first_alone(tmp_path: Path) -> None:
+    index = await EdgeIndex.open(tmp_path)
+    await index.prepare(SPACE)
+    await put(index, GONE, f"solar {WORD}")
+    await index.delete_revision(GONE)
+    await index.erase()
+    with pytest.raises(IndexUnavailable, match="another process"):
+        await EdgeIndex.open(tmp_path)
+    await put(index, KEPT, "solar kept")
+    assert await texts_of(index, "solar") == {"solar kept"}
+    await index.close()
+
+
+async def test_edge_leaves_no_folder_of_a_copy_that_could_not_be_begun(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index = await EdgeIndex.open(tmp_path)
+    await index.prepare(SPACE)
+    await put(index, GONE, f"solar {WORD}")
+    await index.delete_revision(GONE)
+    with monkeypatch.context() as patched:
+        Cut(shards, "make_empty", True).apply(patched)
+        with pytest.raises(IndexUnavailable):
+            await index.erase()
+    assert names_in(tmp_path) == ["shard-v3"]
+    await index.erase()
+    assert files_with(tmp_path) == []
     await index.close()
 
 

@@ -32,6 +32,10 @@ class EngineThread:
             raise IndexUnavailable(
                 f"{self._waiting} calls are waiting for {self._name} already; ask again shortly", retry_after_s=0.5
             )
+        return await self.run_anyway(call, *args, **kwargs)
+
+    async def run_anyway(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """As `run`, however many calls are waiting: for what has to be tidied up."""
         self._waiting += 1
         try:
             return await asyncio.wrap_future(self._executor.submit(_without_panics, partial(call, *args, **kwargs)))

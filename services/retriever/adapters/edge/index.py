@@ -108,7 +108,9 @@ class EdgeIndex:
         if self._shard is not None:
             await self._writer.run(self._shard.engine.flush)
             await self._writer.run(self._shard.engine.close)
-            await self._writer.run(shards.settled_folder, self._path)  # under the name that other releases know, too
+            with contextlib.suppress(OSError):  # the next start does it as well
+                # Under the name that other releases know, too.
+                await self._writer.run(shards.settled_folder, self._path)
         await self._writer.close()
 
     @property
@@ -165,11 +167,11 @@ class EdgeIndex:
                     await asyncio.sleep(_COPY_REST * (time.monotonic() - began))
                 replaced = await self._on(self._writer, lambda _: shard.switch())
             except BaseException:
-                await self._writer.run(shard.give_up_copy)
+                await self._writer.run_anyway(shard.give_up_copy)
                 raise
             self._unflushed = 0
-            await self._reader.run(int)  # calls that were given the engine before have had their answers
-            await self._writer.run(shards.close_and_remove, *replaced)
+            await self._reader.run_anyway(int)  # calls that were given the engine before have had their answers
+            await self._writer.run_anyway(shards.close_and_remove, *replaced)
 
     async def write(self, key: WriteKey, batch: IndexBatch) -> None:
         for start in range(0, len(batch.chunks), _POINTS_PER_CALL):
@@ -279,7 +281,7 @@ class EdgeIndex:
             self._say_removed()
 
     def _say_removed(self) -> None:
-        if self._shard is not None and self._shard.holds_removed:
+        if self._shard is not None and self._shard.is_to_be_copied:
             self.removed.set()
 
     async def _commit_now(self) -> None:
@@ -305,20 +307,28 @@ class EdgeIndex:
             raise IndexUnavailable(f"the dense index at {self._path} failed: {error}") from error
 
     def _load(self) -> None:
-        folder = self._path
         try:
             self._path.mkdir(parents=True, exist_ok=True)
-            folder = shards.settled_folder(self._path)
+            is_in_use = any(is_locked(log) for log in shards.logs(self._path))
+            folder = None if is_in_use else shards.settled_folder(self._path)
+        except OSError as error:
+            raise self._not_opened(str(error)) from error
+        if folder is None:  # its copies must not be touched either
+            raise self._not_opened("another process has it open")
+        try:
             if folder.exists():
                 self._shard = OpenShard.load(folder)
         except BaseException as error:  # also a panic of Rust, which is no Exception
             if not is_locked(folder / shards.LOG) and environment_problem(self._path) is None:
                 set_aside(folder, "dense", str(error))
                 return
-            raise IndexUnavailable(
-                f"the dense index at {self._path} cannot be opened ({error}); check the folder's permissions and that no "
-                "other process uses it, or remove it and index all documents again"
-            ) from error
+            raise self._not_opened(str(error)) from error
+
+    def _not_opened(self, problem: str) -> IndexUnavailable:
+        return IndexUnavailable(
+            f"the dense index at {self._path} cannot be opened ({problem}); check the folder's permissions and that no "
+            "other process uses it, or remove it and index all documents again"
+        )
 
     def _set_aside(self, shard: OpenShard | None, problem: str) -> None:
         with contextlib.suppress(Exception):

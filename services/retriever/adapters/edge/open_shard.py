@@ -12,6 +12,7 @@ import qdrant_edge as qe
 
 from services.retriever.adapters.edge import shards
 from services.retriever.adapters.edge.points import STORED
+from services.retriever.adapters.free_room import require_room
 from services.retriever.errors import IndexUnavailable
 from services.retriever.models import EmbeddingSpace
 
@@ -32,12 +33,19 @@ class OpenShard:
         self._folder = folder
         self._copy: tuple[Any, Path] | None = None
         self._copied = 0
+        self._has_removed_since = False
+        """Whether the copy may hold texts that were removed."""
 
     @classmethod
     def load(cls, folder: Path) -> "OpenShard":
         """Raises what the engine raises for damaged files."""
         space = shards.read_space(folder)
         return cls(qe.EdgeShard.load(str(folder)), folder, space)
+
+    @property
+    def is_to_be_copied(self) -> bool:
+        """Whether there are removed texts that a copy in progress does not leave out."""
+        return self.holds_removed and (self._copy is None or self._has_removed_since)
 
     def upsert(self, points: list[Any]) -> None:
         """Writes the points. What was under their ids stays in the files."""
@@ -59,15 +67,14 @@ class OpenShard:
 
     def begin_copy(self) -> None:
         """From now on each change is made in the copy, too. Raises IndexUnavailable where the disk has too little room."""
-        needed = _COPY_SIZES * sum(each.lstat().st_blocks * 512 for each in self._folder.rglob("*"))
-        free = shutil.disk_usage(self._folder).free
-        if free < needed:
-            raise IndexUnavailable(
-                f"removed texts stay in {self._folder}: to erase them, {needed} bytes must be free, and {free} are; make room"
-            )
+        require_room(self._folder, _COPY_SIZES)
         folder = shards.next_folder(self._folder.parent)
-        self._copy, self._copied = (shards.make_empty(folder, self.space), folder), 0
-        self.holds_removed = False
+        try:
+            self._copy, self._copied = (shards.make_empty(folder, self.space), folder), 0
+        except BaseException:
+            shutil.rmtree(folder, ignore_errors=True)  # else each attempt would leave one
+            raise
+        self._has_removed_since = False
 
     def copy_piece(self, offset: Any, limit: int, engine: Any) -> Any:
         """Copies up to `limit` points, from that with the id `offset` on. Returns the id of the next, None behind the last."""
@@ -88,14 +95,15 @@ class OpenShard:
         """Uses the copy from now on. Returns the engine and the folder that it takes the place of."""
         copy, folder = self._being_made()
         copy.flush()
-        shards.finish(folder, self.space, nothing_removed=not self.holds_removed)
+        shards.finish(folder, self.space, nothing_removed=not self._has_removed_since)
+        shards.retire(self._folder)
         replaced = (self.engine, self._folder)
         self.engine, self._folder, self._copy = copy, folder, None
+        self.holds_removed = self._has_removed_since
         return replaced
 
     def give_up_copy(self) -> None:
         """Goes on without a copy. Harmless when repeated."""
-        self.holds_removed = True
         if self._copy is not None:
             shards.close_and_remove(*self._copy)
             self._copy = None
@@ -114,6 +122,7 @@ class OpenShard:
                 self.give_up_copy()
 
     def _note_removal(self) -> None:
+        self._has_removed_since = True
         if not self.holds_removed:
             shards.note_removal(self._folder)
             self.holds_removed = True

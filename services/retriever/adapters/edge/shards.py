@@ -1,7 +1,9 @@
 """The folders of an index's shard: how a shard is made, and which one is used after a kill.
 
-A copy of the shard lies beside it under a number, and counts once its space file is there, which is written last. Of whole shards
-that with the highest number is used, and all others are removed.
+A copy of the shard lies beside it under a number, and counts once its space file is there, which is written last. Before the copy
+is written to, the space file of the shard that it takes the place of is removed. So where the folder without a number counts, it is
+used: the copy holds nothing else, or is older (a release that knows no copies has begun anew there). Else the copy with the highest
+number is used. All others are removed.
 """
 
 import contextlib
@@ -37,13 +39,21 @@ def settled_folder(path: Path) -> Path:
     folder = path / _SHARD
     numbered = _numbered(path)
     whole = [number for number, shard in numbered.items() if (shard / _SPACE_FILE).exists()]
+    if (folder / _SPACE_FILE).exists():
+        whole = []
     for number, shard in numbered.items():
         if number not in whole[-1:]:
             shutil.rmtree(shard)
     if whole:
         shutil.rmtree(folder, ignore_errors=True)
         numbered[whole[-1]].rename(folder)
+        _keep_entries(path)
     return folder
+
+
+def logs(path: Path) -> list[Path]:
+    """The logs of all shards that are there. An engine locks the log of the shard that it has open."""
+    return [folder / LOG for folder in (path / _SHARD, *_numbered(path).values())]
 
 
 def next_folder(path: Path) -> Path:
@@ -65,6 +75,7 @@ def create(path: Path, space: EmbeddingSpace) -> None:
     shard.close()
     finish(folder, space, nothing_removed=True)
     folder.rename(path / _SHARD)
+    _keep_entries(path)
 
 
 def make_empty(folder: Path, space: EmbeddingSpace) -> Any:
@@ -90,6 +101,13 @@ def finish(folder: Path, space: EmbeddingSpace, *, nothing_removed: bool) -> Non
     sync(folder)
     written.rename(folder / _SPACE_FILE)
     sync(folder)
+    _keep_entries(folder.parent)
+
+
+def retire(folder: Path) -> None:
+    """Has a shard not count any more, also after a power cut."""
+    (folder / _SPACE_FILE).unlink(missing_ok=True)
+    _keep_entries(folder)
 
 
 def read_space(folder: Path) -> EmbeddingSpace:
@@ -112,6 +130,8 @@ def close_and_remove(shard: Any, folder: Path) -> None:
     """Lets go of a shard that is not used any more."""
     with contextlib.suppress(Exception):
         shard.close()
+    with contextlib.suppress(OSError):
+        retire(folder)  # first, so that a kill leaves no half of a shard that counts
     shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -119,6 +139,11 @@ def sync(folder: Path) -> None:
     """Has the disk keep the files of a folder, and the folder itself: new files are entries of it."""
     while not all(_is_synced(path) for path in (*folder.iterdir(), folder)):
         pass  # the log renamed a segment after it was listed (a thread of its own prepares them): under its new name it is due
+
+
+def _keep_entries(folder: Path) -> None:
+    """Has the disk keep which files are in the folder."""
+    _is_synced(folder)
 
 
 def _is_synced(path: Path) -> bool:

@@ -5,6 +5,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from kit.errors import GroundworkError
 from services.retriever.adapters.edge.index import EdgeIndex
 from services.retriever.adapters.space_names import space_slug
 from services.retriever.models import EmbeddingSpace
@@ -74,9 +75,15 @@ class EdgeSpaces:
             self._damaged = None
 
     async def erase(self) -> None:
-        """As OwnIndex: in all, one after the other."""
+        """As OwnIndex: in all, one after the other, also where it fails in one."""
+        failed: Exception | None = None
         for index in list(self._own):
-            await index.erase()
+            try:
+                await index.erase()
+            except (GroundworkError, OSError) as error:
+                failed = error
+        if failed is not None:
+            raise failed
 
     async def _add(self, folder: Path) -> EdgeIndex:
         index = await EdgeIndex.open(folder, suspected=self.suspected, removed=self.removed)
