@@ -254,6 +254,42 @@ async def test_edge_leaves_no_folder_of_a_copy_that_could_not_be_begun(
     await index.close()
 
 
+async def test_tantivy_writes_all_again_wherever_chunks_say_that_they_stand(tmp_path: Path) -> None:
+    index = await TantivyIndex.open(tmp_path)
+    places = {KEPT: [7] * 50, LATER: [*range(10, 45), 9_000, 90_000], RevisionKey("local", "few", "few"): [3, 3, 80]}
+    texts = {f"solar {key.document_id}{number}" for key, ordinals in places.items() for number in range(len(ordinals))}
+    await write(index, GONE, f"solar {WORD}")
+    for key, ordinals in places.items():
+        chunks = [
+            make_chunk(f"solar {key.document_id}{number}", ordinal, key=key, chunk_id=f"{key.document_id}-{number}")
+            for number, ordinal in enumerate(ordinals)
+        ]
+        await index.write(write_key(key), make_batch(chunks))
+    await index.commit(write_key(KEPT), is_last=True)
+    await index.delete_revision(GONE)
+    await index.erase()
+    assert files_with(tmp_path) == []
+    assert await texts_of(index, "solar") == texts
+    await index.close()
+
+
+async def test_tantivy_writes_nothing_again_where_the_disk_has_too_little_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index = await TantivyIndex.open(tmp_path)
+    await put_together(index, {GONE: [f"solar {WORD}"], KEPT: ["solar kept"]})
+    await index.delete_revision(GONE)
+    with monkeypatch.context() as patched:
+        patched.setattr("services.retriever.adapters.tantivy.index._ERASE_SIZES", 10**12)
+        with pytest.raises(IndexUnavailable, match="make room"):
+            await index.erase()
+    await put(index, LATER, "solar later")
+    assert await texts_of(index, "solar") == {"solar kept", "solar later"}
+    await index.erase()
+    assert files_with(tmp_path) == []
+    await index.close()
+
+
 async def test_edge_goes_on_without_a_copy_that_cannot_be_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

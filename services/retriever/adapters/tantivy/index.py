@@ -10,13 +10,14 @@ import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import tantivy
 
 from kit.errors import GroundworkError
 from services.retriever.adapters.damaged_folder import environment_problem, is_locked, set_aside
 from services.retriever.adapters.engine_thread import EngineThread
+from services.retriever.adapters.free_room import require_room
 from services.retriever.adapters.group_commit import IN_PROCESS, GroupCommit
 from services.retriever.adapters.tantivy.documents import ORDINAL, STORED, TERMS, make_again, make_document, make_schema
 from services.retriever.adapters.tantivy.files import problem_of, segments_with_removed
@@ -24,10 +25,10 @@ from services.retriever.adapters.tantivy.query import KEY, Compiled, QueryBuilde
 from services.retriever.analysis.analyser import Analysis
 from services.retriever.errors import IndexUnavailable
 from services.retriever.indexes import filters
-from services.retriever.indexes.chunk_encoding import decode
-from services.retriever.indexes.filters import AnyOf
+from services.retriever.indexes.chunk_encoding import decode, note_unreadable
+from services.retriever.indexes.filters import AnyOf, NoneOf
 from services.retriever.indexes.scoring import LENGTHS, scorer
-from services.retriever.indexes.stored_chunk import Candidate, StoredChunk
+from services.retriever.indexes.stored_chunk import Candidate, ChunkUnreadable, StoredChunk
 from services.retriever.models import IndexBatch, IndexedChunk, LexicalQuery, RevisionKey, SearchScope, WriteKey
 
 _FORMAT = "v8"
@@ -38,8 +39,24 @@ _LOCK = ".tantivy-writer.lock"
 _DOCUMENTS_PER_CALL = 32
 _ERASE_REST = 3.0
 """After a piece of erasing, in durations of the piece: a quarter of the processor at most."""
+_ERASE_SIZES = 2
+"""Free room on the disk that erasing needs, in sizes of what is there: what is written again, and merges of it."""
+_WRITER_ATTEMPTS = 20
+_WRITER_PAUSE_S = 0.1
 
 T = TypeVar("T")
+
+
+class _Piece(NamedTuple):
+    """Documents that are written again at once: of attempts, those at some positions or all."""
+
+    writes: Sequence[WriteKey]
+    positions: filters.Clause | None = None
+
+    def clauses(self, writes: Iterable[WriteKey]) -> list[filters.Clause]:
+        """That find the documents of these attempts."""
+        these = AnyOf(filters.WRITE, tuple(filters.write_term(write) for write in writes))
+        return [these, self.positions] if self.positions else [these]
 
 
 class TantivyIndex:
@@ -89,9 +106,10 @@ class TantivyIndex:
         holding = await self._on(self._writer, self._end_merges)
         if not holding:
             return
-        for pieces in _pieces(await self._counted_writes("")):
+        await asyncio.to_thread(require_room, self._path, _ERASE_SIZES)
+        for piece in _pieces(await self._counted_writes("")):
             began = time.monotonic()
-            await self._on(self._writer, self._write_again, pieces)
+            await self._on(self._writer, self._write_again, piece)
             await asyncio.sleep(_ERASE_REST * (time.monotonic() - began))
         await self._commit()
         if holding & await asyncio.to_thread(segments_with_removed, self._path):
@@ -178,8 +196,12 @@ class TantivyIndex:
         return await self._on(self._reader, self._search, query, limit)
 
     async def _delete(self, query: Any) -> None:
-        await self._on(self._writer, self._delete_now, query)
-        await self._commit()
+        try:
+            await self._on(self._writer, self._delete_now, query)
+            await self._commit()
+        except BaseException:
+            self.removed.set()  # the next commit of another caller may make the removal
+            raise
         if await asyncio.to_thread(segments_with_removed, self._path):
             self.removed.set()
 
@@ -241,25 +263,39 @@ class TantivyIndex:
     def _end_merges(self) -> set[str]:
         """Returns the segments with removed texts. What is merged from now on leaves out all that was removed."""
         self._commit_now()
-        self._index_writer.wait_merging_threads()
-        self._index_writer = None
-        self._index_writer = self._index.writer(self._writer_heap_bytes, 1)
+        try:
+            self._index_writer.wait_merging_threads()
+        finally:
+            self._index_writer = None
+            self._index_writer = self._make_writer()
         return segments_with_removed(self._path)
 
-    def _write_again(self, pieces: Sequence[tuple[WriteKey, int]]) -> None:
-        """Each with one removal and its documents, between which nothing is committed: a kill leaves them as they were, or here."""
-        for write, start in pieces:
-            if self._is_changed:
-                self._commit_now()  # else what was removed meanwhile would be found, and written again
-            ordinals = AnyOf(ORDINAL, tuple(map(str, range(start, start + _DOCUMENTS_PER_CALL))))
-            query = self._queries.matching([AnyOf(filters.WRITE, (filters.write_term(write),)), ordinals])
-            searcher = self._index.searcher()
-            hits = searcher.search(query, _DOCUMENTS_PER_CALL, count=False).hits
-            documents = [make_again(write, searcher.doc(address)) for _, address in hits]
-            if documents:
-                self._index_writer.delete_documents_by_query(query)
-            for document in documents:
-                self._index_writer.add_document(document)
+    def _make_writer(self) -> Any:
+        """Tries for a moment: without a writer the index would be taken for damaged."""
+        for _ in range(_WRITER_ATTEMPTS - 1):
+            with contextlib.suppress(RuntimeError, ValueError, OSError):
+                return self._index.writer(self._writer_heap_bytes, 1)
+            time.sleep(_WRITER_PAUSE_S)
+        return self._index.writer(self._writer_heap_bytes, 1)
+
+    def _write_again(self, piece: _Piece) -> None:
+        """One removal and all that it removes, between which nothing is committed: a kill leaves the documents as they were, or
+        here."""
+        if self._is_changed:
+            self._commit_now()  # else what was removed meanwhile would be found, and written again
+        searcher = self._index.searcher()
+        written, documents = [], []
+        for write in piece.writes:
+            try:
+                found = _all(searcher, self._queries.matching(piece.clauses([write])))
+                documents += [make_again(write, document) for document in found]
+                written.append(write)
+            except ChunkUnreadable as error:
+                note_unreadable(error)  # it stays where it is, and so does what was removed from its segment
+        if documents:
+            self._index_writer.delete_documents_by_query(self._queries.matching(piece.clauses(written)))
+        for document in documents:
+            self._index_writer.add_document(document)
 
     def _add(self, key: WriteKey, chunks: Sequence[IndexedChunk]) -> None:
         self._is_changed = True
@@ -273,7 +309,7 @@ class TantivyIndex:
             # A writer whose thread died (disk full) stays dead. What it had not committed is gone; the revisions it
             # belonged to miss their count and are refused before they are acknowledged.
             self._index_writer = None
-            self._index_writer = self._index.writer(self._writer_heap_bytes, 1)
+            self._index_writer = self._make_writer()
             raise
         self._is_changed = False
         self._index.reload()
@@ -294,18 +330,30 @@ class TantivyIndex:
         return self._queries.matching([AnyOf(filters.REVISION, (filters.revision_term(key),))])
 
 
-def _pieces(counted: Iterable[tuple[WriteKey, int]]) -> Iterator[list[tuple[WriteKey, int]]]:
-    """Some 32 chunks each: attempts, and from which position on."""
-    piece, size = [], 0
+def _pieces(counted: Iterable[tuple[WriteKey, int]]) -> Iterator[_Piece]:
+    """Some 32 chunks each: several small attempts, or positions of a large one, of which the last piece has what lies elsewhere."""
+    small, size = [], 0
     for write, count in counted:
-        for start in range(0, count, _DOCUMENTS_PER_CALL):
-            piece.append((write, start))
-            size += min(count - start, _DOCUMENTS_PER_CALL)
-            if size >= _DOCUMENTS_PER_CALL:
-                yield piece
-                piece, size = [], 0
-    if piece:
-        yield piece
+        if count > _DOCUMENTS_PER_CALL:
+            for start in range(0, count, _DOCUMENTS_PER_CALL):
+                yield _Piece([write], AnyOf(ORDINAL, tuple(map(str, range(start, start + _DOCUMENTS_PER_CALL)))))
+            yield _Piece([write], NoneOf(ORDINAL, tuple(map(str, range(start + _DOCUMENTS_PER_CALL)))))
+            continue
+        small.append(write)
+        size += count
+        if size >= _DOCUMENTS_PER_CALL:
+            yield _Piece(small)
+            small, size = [], 0
+    if small:
+        yield _Piece(small)
+
+
+def _all(searcher: Any, query: Any) -> list[Any]:
+    """All documents that the query finds: what is removed by it must be written again."""
+    found = searcher.search(query, _DOCUMENTS_PER_CALL, count=True)
+    if found.count > len(found.hits):
+        found = searcher.search(query, found.count, count=True)
+    return [searcher.doc(address) for _, address in found.hits]
 
 
 def _remove_all(folders: Iterable[Path]) -> None:
