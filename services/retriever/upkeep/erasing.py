@@ -56,9 +56,12 @@ class Eraser:
             try:
                 await self._index.erase()
                 _log.info("removed_texts_erased", engine=self._part.name, took_s=round(time.monotonic() - began, 3))
-            except (GroundworkError, OSError) as error:
+            except Exception as error:  # whatever it is, searches go on, and a start would meet it again
                 self._index.removed.set()
                 rest_s = self._pace.retry_s
-                _log.warning("removed_texts_not_erased", engine=self._part.name, error=str(error))
+                is_known = isinstance(error, GroundworkError | OSError)
+                _log.warning(
+                    "removed_texts_not_erased", engine=self._part.name, error=str(error), exc_info=not is_known
+                )
             self._unerased.set(self._index.removed.is_set())
             await asyncio.sleep(max(rest_s, self._pace.rest * (time.monotonic() - began)))

@@ -15,16 +15,17 @@ from services.retriever.upkeep.erasing import Eraser, Pace
 class Files:
     """An index's, as far as the eraser sees it."""
 
-    def __init__(self, failures: int = 0) -> None:
+    def __init__(self, failures: int = 0, error: Exception | None = None) -> None:
         self.removed, self.suspected = asyncio.Event(), asyncio.Event()
         self.erased = asyncio.Event()
         self.calls = 0
         self._failures = failures
+        self._error = error or IndexUnavailable("the disk is full")
 
     async def erase(self) -> None:
         self.calls += 1
         if self.calls <= self._failures:
-            raise IndexUnavailable("the disk is full")
+            raise self._error
         self.erased.set()
 
     async def inspect(self) -> str | None:
@@ -68,3 +69,11 @@ async def test_erasure_that_failed_is_made_again() -> None:
     async with looked_after(files):
         await files.erased.wait()
         assert files.calls == 3
+
+
+async def test_error_that_nobody_thought_of_does_not_end_the_process() -> None:
+    files = Files(failures=1, error=RuntimeError("the engine panicked"))
+    files.removed.set()
+    async with looked_after(files):
+        await files.erased.wait()
+        assert files.calls == 2
