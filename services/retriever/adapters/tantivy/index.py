@@ -178,12 +178,13 @@ class TantivyIndex:
 
     async def _counted_writes(self, beginning: str) -> list[tuple[WriteKey, int]]:
         """With the number of their chunks."""
-        prefix = key_term(filters.WRITE, beginning)
-        terms = await self._on(
-            self._reader, lambda: self._index.searcher().terms_with_prefix(KEY, prefix, tantivy.Query.all_query())
-        )
-        field = key_term(filters.WRITE, "")
-        return [(filters.parse_write_term(term.removeprefix(field)), count) for term, count in terms if count]
+        prefix, field = key_term(filters.WRITE, beginning), key_term(filters.WRITE, "")
+
+        def count_all() -> list[tuple[WriteKey, int]]:
+            terms = self._index.searcher().terms_with_prefix(KEY, prefix, tantivy.Query.all_query())
+            return [(filters.parse_write_term(term.removeprefix(field)), count) for term, count in terms if count]
+
+        return await self._on(self._reader, count_all)  # 100 000 terms take a moment to read, too
 
     async def drop_outdated(self) -> None:
         await asyncio.to_thread(_remove_all, self._path.parent.glob(_EARLIER_FORMATS))
