@@ -14,7 +14,7 @@ from bench.operation import clean_clone, failover, first_page, recovery, replica
 from bench.pages import renewed
 from bench.peers import peer
 from bench.report import Part, render
-from bench.retrieval import ingestion, rerank, searching, small_documents, stalls
+from bench.retrieval import ingestion, rerank, searching, small_documents, source_syncs, stalls
 from bench.retrieval.raw_embedder import RawEmbedder
 from bench.runs import agents, answering, following, research, steps, streams
 from evals.datasets.loading import OWN_COLLECTION
@@ -24,6 +24,7 @@ PARTS = (
     "first-page",
     "ingestion",
     "small-documents",
+    "source-syncs",
     "search",
     "search-100k",
     "recovery",
@@ -56,6 +57,7 @@ def main() -> None:
         "first-page": first_page.measure,
         "ingestion": lambda: ingestion.measure(raw),
         "small-documents": lambda: small_documents.measure(raw),
+        "source-syncs": source_syncs.measure,
         "search": lambda: searching.measure(searching.LAPTOP),
         "search-100k": lambda: searching.measure(searching.LARGE),
         "recovery": recovery.measure,
