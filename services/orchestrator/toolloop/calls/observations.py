@@ -27,7 +27,8 @@ def of_outcome(outcome: ToolOutcome, book: EvidenceBook, limit_chars: int) -> st
         return _fence_output(as_text(outcome), limit_chars)
     shown = [book.add(source) for source in outcome.evidence]
     rest = _without_passages(outcome.content, [source for source, _ in shown])
-    parts = [f"{in_a_line(outcome.summary)} {_DATA}".strip()]
+    # A title may stand in it, which is somebody else's: the subject of a mail.
+    parts = [f"{in_a_line(outcome.summary)}{gives_orders_line(outcome.summary)} {_DATA}".strip()]
     if _says_more(rest):
         parts.append(_fence_output(_json(rest), limit_chars // 4))
     room = max(limit_chars - sum(len(part) + len(_GAP) for part in parts), 0) // len(shown) - len(_GAP)
