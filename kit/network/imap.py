@@ -7,6 +7,7 @@ import imaplib
 import re
 import socket
 import ssl
+import threading
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -15,6 +16,7 @@ from typing import TypeVar
 import httpx
 from imapclient import IMAPClient, SocketTimeout
 from imapclient.exceptions import IMAPClientAbortError, IMAPClientError, LoginError
+from imapclient.response_parser import parse_message_list
 
 from kit.network.egress import EgressGuard
 
@@ -134,6 +136,20 @@ class MailClient(IMAPClient):  # type: ignore[misc] # has no types
             self._opened = (name, int(self.select_folder(name, readonly=True)[b"UIDVALIDITY"]))
         return self._opened[1]
 
+    def find(self, criteria: Sequence[bytes]) -> Sequence[int]:
+        """UIDs of the messages in the open folder to which all of it applies; somebody's words as `search_words` makes them.
+        IMAPClient's own search leaves a word bare that has no space, quote or backslash: a server would take `{10}` for the
+        beginning of what follows, and `(` for that of a list."""
+        charset = [] if all(map(bytes.isascii, criteria)) else [b"CHARSET", b"UTF-8"]
+        return list(parse_message_list(self._raw_command_untagged(b"SEARCH", [*charset, *criteria])))
+
+
+def search_words(words: str) -> bytes:
+    """Words for `MailClient.find` that mean themselves: in quotes (RFC 3501, `quoted`), or bare in another alphabet, which is sent
+    as a literal. They have no line breaks."""
+    said = words.encode()
+    return b'"%b"' % said.replace(b"\\", b"\\\\").replace(b'"', b'\\"') if said.isascii() else said
+
 
 class ImapConnection:
     """Connects when it is needed, and again after it was lost."""
@@ -178,9 +194,13 @@ class ImapConnection:
         """Connects and logs in."""
         addresses = await self._guard.addresses(self._server.host, self._server.port)
         token = await self._server.token() if self._server.token else ""
+        given_up = threading.Event()
 
         def connect() -> MailClient:
             self._socket = _connected(addresses, self._server)
+            if given_up.is_set():  # there was nothing to cut yet, and nobody waits for a login any more
+                self._socket.close()
+                raise ConnectionAbortedError("given up")
             client = MailClient(self._socket, self._server)
             try:
                 if self._server.starts_tls:
@@ -197,6 +217,7 @@ class ImapConnection:
         except ImapRefused as error:
             raise ImapAway(f"{self._server.host} does not let anybody in ({error})") from error
         except BaseException:
+            given_up.set()
             self._cut()
             raise
 

@@ -2,6 +2,7 @@
 whether a message was seen. Each call has a connection to the server of its own."""
 
 import asyncio
+import heapq
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from datetime import datetime
@@ -10,10 +11,12 @@ from email.header import decode_header, make_header
 from typing import Any, TypeVar
 from urllib.parse import quote, urlsplit
 
+from imapclient.datetime_util import format_criteria_date
 from pydantic import SecretStr
 
 from kit.errors import GroundworkError
 from kit.network.egress import EgressGuard
+from kit.network.hosts import ascii_host
 from kit.network.imap import (
     AnswerTooLong,
     ImapAway,
@@ -23,6 +26,7 @@ from kit.network.imap import (
     LoginRefused,
     MailClient,
     MailServer,
+    search_words,
 )
 from services.tools.connections.mail import MailFailed, MailHead, MailQuery
 from services.tools.connections.records import Connection
@@ -37,11 +41,11 @@ PORTS = {"imaps": 993, "imap": 143}
 _LOGIN_TIMEOUT_S = 12.0
 _ANSWER_BYTES_MAX = 4 * 1024 * 1024
 _OTHER_BYTES = 64 * 1024
-_FOUND_MAX = 100_000
-"""Of a search: numbers alone, of which the newest are looked at."""
 _FOLDERS_MAX = 200
 _NOT_TO_OPEN = {b"\\noselect", b"\\nonexistent"}
 _HEAD_CHARACTERS_MAX, _RECIPIENTS_MAX = 300, 10
+_RAW_HEAD_MAX = 2_000
+"""So much of a head is decoded: the standard library's time for it grows with the square of its length."""
 _HEADS = ("ENVELOPE", "INTERNALDATE", "RFC822.SIZE", "FLAGS")
 
 
@@ -54,13 +58,16 @@ class ImapMailbox:
         parts = urlsplit(address)
         self._guard = guard
         self._starts_tls = parts.scheme == "imap"
-        self._host, self._port = parts.hostname or "", parts.port or PORTS[parts.scheme]
+        self._host, self._port = ascii_host(parts.hostname or ""), parts.port or PORTS[parts.scheme]
         self._windows = ConnectionWindows()
 
     async def account(self, secret: SecretStr, user: str, *, is_token: bool) -> str:
         """Logs in as a user. Raises ToolError."""
-        async with asyncio.timeout(_LOGIN_TIMEOUT_S), self._open(user, secret, is_token=is_token) as connection:
-            await connection.call(lambda client: client.noop())
+        try:
+            async with asyncio.timeout(_LOGIN_TIMEOUT_S), self._open(user, secret, is_token=is_token) as connection:
+                await connection.call(lambda client: client.noop())
+        except ImapBusy as error:
+            raise ServiceUnavailable(f"{error.message}; try again in a quarter of an hour") from error
         return user
 
     async def search(
@@ -68,9 +75,8 @@ class ImapMailbox:
     ) -> tuple[int, Sequence[MailHead]]:
         def ask(client: MailClient) -> tuple[int, list[MailHead]]:
             uid_validity = client.open_folder(query.folder)
-            criteria = _criteria(query)
-            uids = client.search(criteria, None if _is_ascii(criteria) else "UTF-8")[:_FOUND_MAX]
-            newest = sorted(uids, reverse=True)[: query.most]
+            uids = client.find(_criteria(query))
+            newest = heapq.nlargest(query.most, uids)
             found = client.fetch(newest, _HEADS) if newest else {}
             heads = [
                 self._head(query.folder, uid_validity, uid, found[uid])
@@ -143,7 +149,10 @@ class ImapMailbox:
                 reason="CONNECTION_REFUSED",
             ) from error
         except AnswerTooLong as error:
-            raise _too_large() from error
+            raise MailFailed(
+                "the mail server says more than is read at once; ask for fewer messages, or in another folder",
+                reason="MAIL_TOO_LARGE",
+            ) from error
         except ImapAway as error:
             raise ServiceUnavailable(f"{error.message}; try again later, or go on without mail") from error
         except ImapRefused as error:
@@ -173,19 +182,15 @@ class ImapMailbox:
         return f"imap://{self._host}/{quote(folder)};UIDVALIDITY={uid_validity}/;UID={uid}"
 
 
-def _criteria(query: MailQuery) -> list[Any]:
-    said: list[Any] = ["UNDELETED"]
+def _criteria(query: MailQuery) -> list[bytes]:
+    said = [b"UNDELETED"]
     for word in query.words:
-        said += ["TEXT", word]
-    for name, value in (("FROM", query.sender), ("TO", query.recipient), ("SUBJECT", query.subject)):
-        said += [name, value] if value else []
-    said += ["SINCE", query.since] if query.since else []
-    said += ["BEFORE", query.before] if query.before else []
-    return [*said, *(["UNSEEN"] if query.is_unread else [])]
-
-
-def _is_ascii(criteria: Sequence[Any]) -> bool:
-    return all(str(each).isascii() for each in criteria)
+        said += [b"TEXT", search_words(word)]
+    for name, value in ((b"FROM", query.sender), (b"TO", query.recipient), (b"SUBJECT", query.subject)):
+        said += [name, search_words(value)] if value else []
+    for name, day in ((b"SINCE", query.since), (b"BEFORE", query.before)):
+        said += [name, format_criteria_date(day)] if day else []
+    return [*said, *([b"UNSEEN"] if query.is_unread else [])]
 
 
 def _place(message_id: str) -> tuple[str, int, int]:
@@ -200,7 +205,7 @@ def _place(message_id: str) -> tuple[str, int, int]:
 def _people(addresses: Any) -> list[str]:
     """Names with their addresses."""
     found = []
-    for each in addresses or ():
+    for each in (addresses or ())[:_RECIPIENTS_MAX]:
         address = "@".join(_decoded(part) for part in (each.mailbox, each.host) if part)
         name = _decoded(each.name)
         found.append(f"{name} <{address}>" if name else address)
@@ -209,7 +214,7 @@ def _people(addresses: Any) -> list[str]:
 
 def _decoded(raw: object) -> str:
     """A head in its words (RFC 2047), in one line."""
-    text = raw.decode("utf-8", "replace") if isinstance(raw, bytes) else str(raw or "")
+    text = raw[:_RAW_HEAD_MAX].decode("utf-8", "replace") if isinstance(raw, bytes) else str(raw or "")[:_RAW_HEAD_MAX]
     with suppress(HeaderParseError, LookupError, ValueError):
         text = str(make_header(decode_header(text)))
     return " ".join("".join(each if each.isprintable() else " " for each in text).split())[:_HEAD_CHARACTERS_MAX]

@@ -1,16 +1,23 @@
 """A mailbox as tools, on a real IMAP server over TLS."""
 
+import asyncio
+import socket
+import threading
+import time
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
+from imapclient.exceptions import LoginError
 from pydantic import SecretStr, ValidationError
 
+from kit.network import imap as imap_module
 from kit.network.egress import EgressGuard, parse_networks
 from services.tools import toolbox
 from services.tools.adapters import mail as mail_module
 from services.tools.adapters.mail import ImapMailbox
 from services.tools.connections.records import Connection
-from services.tools.errors import ToolError
+from services.tools.errors import ServiceUnavailable, ToolError
 from services.tools.settings import ToolsSettings
 from services.tools.sources.discovery import discover
 from tests.doubles.imap import USER, MailHost
@@ -71,6 +78,54 @@ async def test_folders_days_and_other_alphabets(host: MailHost) -> None:
     assert found.output["found_in_all"] == 1, found
     none = await box(host).call("mail_search", {"folder": "Projekte/Brücke", "before": "2020-01-01"})
     assert (none.output["found"], "Try fewer words" in none.output["message"]) == ([], True)
+
+
+@pytest.mark.parametrize("said", ["{10}", "{10+}", "(", ")", "a*b", "50%", "NIL", 'a"b\\', "Käse {3}", "(Käse)"])
+async def test_words_are_words_whatever_they_mean_to_a_server(host: MailHost, said: str) -> None:
+    outcome = await box(host).call("mail_search", {"query": "harbour", "subject": said})
+    assert outcome.ok, outcome
+    assert outcome.output["found_in_all"] == 0
+    await host.put("INBOX", f"About {said}", "Of words.")
+    assert (await box(host).call("mail_search", {"subject": said})).output["found_in_all"] > 0
+
+
+def test_long_head_takes_no_time() -> None:
+    """The standard library takes minutes for it, and nothing else in the process goes on."""
+    began = time.monotonic()
+    assert len(mail_module._decoded(b"=?a?q?x" * 40_000)) <= 300
+    assert time.monotonic() - began < 1.0
+    assert mail_module._decoded(b"=?utf-8?b?w6Q=?=") == "ä"
+
+
+async def test_server_that_wants_rest_is_left_alone_by_logins(host: MailHost, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise LoginError("[UNAVAILABLE] too many")
+
+    monkeypatch.setattr(imap_module, "_log_in", refuse)
+    with pytest.raises(ServiceUnavailable, match="later"):
+        await mailbox(host).account(SecretStr("s"), USER, is_token=False)
+
+
+async def test_connection_that_nobody_waits_for_any_more_logs_nobody_in(
+    host: MailHost, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connect, let_go, sockets = imap_module._connected, threading.Event(), []
+
+    def slowly(*given: Any) -> socket.socket:
+        let_go.wait(10)
+        sockets.append(connect(*given))
+        return sockets[0]
+
+    monkeypatch.setattr(imap_module, "_connected", slowly)
+    count = len(host.commands)
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.1):
+            await mailbox(host).account(SecretStr(host.password), USER, is_token=False)
+    let_go.set()
+    async with asyncio.timeout(10):
+        while not sockets or sockets[0].fileno() != -1:
+            await asyncio.sleep(0.01)
+    assert not any(b"AUTH" in command or b"LOGIN" in command for command in host.commands[count:])
 
 
 async def test_newest_come_first_and_no_more_than_asked_for(host: MailHost) -> None:
@@ -143,3 +198,7 @@ def test_address_of_a_mail_server_is_checked(url: str) -> None:
 def test_starttls_is_named_by_the_scheme() -> None:
     guard = EgressGuard()
     assert (ImapMailbox(guard, "imap://mail.example.com")._port, ImapMailbox(guard, "imaps://h")._port) == (143, 993)
+
+
+def test_host_of_another_alphabet_is_asked_by_the_name_that_was_checked() -> None:
+    assert ImapMailbox(EgressGuard(), "imaps://faß.example")._host == "xn--fa-hia.example", "not fass.example"
