@@ -1,6 +1,8 @@
 """What people do about connections: list them, connect a service, and forget a connection."""
 
+import math
 import re
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -10,24 +12,33 @@ from typing import Protocol
 from pydantic import SecretStr
 
 from kit.access.principal import ADMIN, Principal
-from kit.errors import FailedPrecondition, InvalidArgument, Unavailable
+from kit.errors import FailedPrecondition, InvalidArgument, ResourceExhausted, Unavailable
 from services.tools.connections.device_login import AskedDevice, Begun, DeviceLogins, ServiceLogins
 from services.tools.connections.logins import encode_login, read_credential
 from services.tools.connections.records import MAIL, SERVICES, Connection, ConnectionRecords, Connections
 from services.tools.errors import ServiceUnavailable, ToolError
 from services.tools.sources.logins import Login, LoginRefused
 from services.tools.sources.tokens import Tokens
+from services.tools.web.windows import Windows
 
 _ACCOUNT = re.compile(r"[^\x00-\x1f\x7f]{1,200}")
 _AGAIN = "connect {} again, on the page Connections or by `groundwork connections`"
 _WAITS_S = 15.0
 """For a person, in one request."""
+_TRIES_PER_MINUTE = 10
+"""Of one caller, in this process: a service must not be asked by us whether guessed passwords are right."""
 
 
 class ConnectionRefused(FailedPrecondition):
     """The service does not take the credential, or cannot be reached from here."""
 
     reason = "CONNECTION_REFUSED"
+
+
+class ConnectionTriedTooOften(ResourceExhausted):
+    """The caller has tried to connect services as often as one may in a minute."""
+
+    reason = "CONNECTION_TRIED_TOO_OFTEN"
 
 
 class Account(Protocol):
@@ -67,6 +78,7 @@ class ConnectionDesk:
         self._doors = doors
         self._devices = devices
         self._now = now
+        self._tries = Windows(_TRIES_PER_MINUTE, sys.maxsize)
         tokens = {
             service: Tokens(records, door.oauth.client, now, log_in=_AGAIN.format(SERVICES[service]))
             for service, door in doors.items()
@@ -88,13 +100,14 @@ class ConnectionDesk:
         self, caller: Principal, service: str, secret: str, *, shared: bool, account: str = ""
     ) -> Connection:
         """Connects a service once it has taken the credential. Raises InvalidArgument, ConnectionRefused, PermissionDenied,
-        NoSealingKey and Unavailable."""
+        ConnectionTriedTooOften, NoSealingKey and Unavailable."""
         door = self._door(caller, service, account, shared=shared)
         login = read_credential(secret, is_password=door.needs_user, takes_files=door.takes_files)
         if door.needs_login and login is None:
             raise InvalidArgument(
                 f"{SERVICES[service]} is connected by a file of a service account or of a person, in JSON, or by a login"
             )
+        self._count_try(caller)
         if login is None:
             return await self._connect(caller, service, SecretStr(secret), "", account, shared=shared)
         assert door.oauth is not None
@@ -110,6 +123,7 @@ class ConnectionDesk:
                 f"{SERVICES[service]} is not connected by a login here; an operator can name its client in "
                 "GROUNDWORK_TOOLS_OAUTH"
             )
+        self._count_try(caller)
         with _refusals(SERVICES[service]):
             begun = await door.oauth.client.begin(AskedDevice(door.oauth.server.scope))
         return begun, self._devices.keep(caller, self._devices.waiting(begun, service, account, shared=shared))
@@ -164,6 +178,16 @@ class ConnectionDesk:
                 "account is the user that opens the mailbox, mostly its address, of 1 to 200 printable characters"
             )
         return door
+
+    def _count_try(self, caller: Principal) -> None:
+        """Raises ConnectionTriedTooOften."""
+        who = f"{caller.tenant_id}/{caller.subject}"
+        if (wait_s := self._tries.wait_s(who)) > 0.0:
+            raise ConnectionTriedTooOften(
+                f"you have tried to connect services as often as one may in a minute; try again in {math.ceil(wait_s)} s",
+                retry_after_s=wait_s,
+            )
+        self._tries.take(who, who)
 
     async def forget(self, caller: Principal, service: str, *, shared: bool) -> None:
         """Forgets a connection. Harmless when repeated. Raises PermissionDenied and Unavailable."""

@@ -4,12 +4,14 @@ they have. What is known in between is sealed and given to the client, so that a
 import asyncio
 import base64
 import binascii
+import hashlib
 import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from typing import Protocol
 
+from cachetools import TTLCache
 from pydantic import SecretStr
 
 from kit.access.principal import Principal
@@ -22,8 +24,9 @@ from services.tools.sources.tokens import Renewer
 _SLOWER_S = 5.0
 """More between two questions after each `slow_down` (RFC 8628, 3.5)."""
 _EVERY_S_MAX = 60.0
-_LASTS_S_MAX = 1800.0
+LASTS_S_MAX = 1800.0
 _HANDLE_CHARACTERS_MAX = 4_000
+_KNOWN_MAX = 10_000
 
 
 class DeviceLoginOver(FailedPrecondition):
@@ -120,6 +123,8 @@ class DeviceLogins:
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._sealer, self._now, self._sleep = sealer, now, sleep
+        self._next_s: TTLCache[bytes, float] = TTLCache(_KNOWN_MAX, LASTS_S_MAX)
+        """When this process may ask next, by the digest of a device code: a client can send an older login again, or one twice."""
 
     def keep(self, caller: Principal, waiting: Waiting) -> str:
         """The login as its caller's client holds it. Raises NoSealingKey."""
@@ -129,7 +134,7 @@ class DeviceLogins:
         return base64.urlsafe_b64encode(sealed).decode()
 
     def waiting(self, begun: Begun, service: str, account: str, *, shared: bool) -> Waiting:
-        lasts_s = min(begun.lasts_s, _LASTS_S_MAX)
+        lasts_s = min(begun.lasts_s, LASTS_S_MAX)
         every_s = min(max(begun.every_s, 1.0), _EVERY_S_MAX)
         now_s = self._now().timestamp()
         return Waiting(service, account, shared, begun.device_code, now_s + lasts_s, every_s, now_s + every_s)
@@ -152,11 +157,16 @@ class DeviceLogins:
     async def wait(self, client: LoginServer, waiting: Waiting, within_s: float) -> tuple[Login | None, Waiting]:
         """Asks until the person has agreed, at most for so long. Raises as the client."""
         ends_s = self._now().timestamp() + within_s
-        while waiting.next_s <= ends_s:
-            await self._sleep_until(waiting.next_s)
+        code = hashlib.sha256(waiting.device_code.encode()).digest()
+        while (next_s := max(waiting.next_s, self._next_s.get(code, 0.0))) <= ends_s:
+            await self._sleep_until(next_s)
+            if self._next_s.get(code, 0.0) > self._now().timestamp():
+                continue  # another request has asked meanwhile
+            self._next_s[code] = self._now().timestamp() + waiting.every_s
             polled = await client.poll(waiting.device_code)
             every_s = min(waiting.every_s + (_SLOWER_S if polled.is_too_fast else 0.0), _EVERY_S_MAX)
             waiting = replace(waiting, every_s=every_s, next_s=self._now().timestamp() + every_s)
+            self._next_s[code] = waiting.next_s
             if polled.login is not None:
                 return polled.login, waiting
         await self._sleep_until(ends_s)

@@ -14,6 +14,8 @@ from services.tools.sources.logins import Login
 _WORD = re.compile(r"[\x21-\x7e]{1,1000}")
 _PASSWORD = re.compile(r"[^\x00-\x1f\x7f]{1,1000}")
 _FILE_CHARACTERS_MAX = 8_000
+_PRIVATE_KEY_CHARACTERS_MAX = 3_400
+"""Of an RSA key of 4096 bits; Google's have 2048. One of 10,000 bits would hold the process for seconds."""
 _LOGIN = "login"
 """The type of what is stored; the others are those of Google's files."""
 _FILES = {
@@ -45,6 +47,8 @@ def _login_of_file(secret: str) -> Login:
             "the type authorized_user with client_id, client_secret and refresh_token"
         )
     if data["type"] == "service_account":
+        if len(data["private_key"]) > _PRIVATE_KEY_CHARACTERS_MAX:
+            raise InvalidArgument("the private key is longer than one of 4096 bits; take the file as Google made it")
         return login_of({name: data[name] for name in names}, {"access_token": ""})
     client = {name: data[name] for name in ("client_id", "client_secret") if isinstance(data.get(name), str)}
     return login_of(client, {"access_token": "", "refresh_token": data["refresh_token"]})

@@ -8,8 +8,8 @@ from typing import Protocol
 from pydantic import SecretStr
 
 from services.tools.connections.logins import decode_login
-from services.tools.errors import ToolUnavailable
-from services.tools.sources.logins import Login
+from services.tools.errors import ServiceUnavailable, ToolUnavailable
+from services.tools.sources.logins import Login, LoginRefused
 from services.tools.sources.tokens import Tokens
 
 GITHUB, MAIL, DRIVE = "github", "mail", "google-drive"
@@ -104,7 +104,14 @@ class Connections:
             return connection
         if service not in self._tokens:
             raise not_connected(service)
-        token = await self._tokens[service].of(tenant_id, connection.name, connection.address).token()
+        try:
+            token = await self._tokens[service].of(tenant_id, connection.name, connection.address).token()
+        except ServiceUnavailable as error:
+            if isinstance(error.__cause__, LoginRefused):  # of this connection alone: the tool works for others
+                raise ToolUnavailable(str(error), reason="CONNECTION_REFUSED") from error
+            raise
+        if not token:  # the login was ended meanwhile
+            raise not_connected(service)
         return replace(connection, secret=SecretStr(token), is_token=True)
 
     def problem(self, connection: Connection) -> str:

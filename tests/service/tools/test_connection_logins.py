@@ -11,21 +11,25 @@ from typing import Any
 
 import pytest
 from aiohttp import web
+from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from pydantic import SecretStr, ValidationError
 from structlog.testing import capture_logs
 
 from kit.access.keys import KeySource, new_key, parse_signing_key
 from kit.access.principal import ADMIN, QUERY, Principal
 from kit.access.sealing import Sealer
-from kit.errors import FailedPrecondition, InvalidArgument, PermissionDenied, Unavailable
+from kit.errors import FailedPrecondition, InvalidArgument, PermissionDenied, ResourceExhausted, Unavailable
 from kit.jetstream import KeyValue, Nats
 from kit.network.egress import EgressGuard, parse_networks
 from services.tools.adapters.connection_records import KeyValueConnections
 from services.tools.adapters.http.oauth import OAuthClient
-from services.tools.connections.desk import ConnectionDesk, Door
+from services.tools.connections.desk import ConnectionDesk, ConnectionRefused, Door
 from services.tools.connections.device_login import DeviceLoginOver, DeviceLogins, OAuthServer, ServiceLogins
-from services.tools.errors import ToolError
+from services.tools.connections.logins import login_of, read_credential
+from services.tools.errors import ToolError, ToolUnavailable
 from services.tools.settings import ToolsSettings
+from services.tools.sources.logins import LoginRefused
 from services.tools.state import CONNECTIONS
 from tests.doubles.http_double import Failure, HttpDouble, Recorded
 
@@ -42,9 +46,17 @@ class AuthorizationServer(HttpDouble):
         self.lasts_s = 0
         """Of access tokens; 0: for ever, as those of GitHub's OAuth apps."""
         self.renewing = "r0"
+        self.begins: dict[str, Any] = {}
+        """What it says otherwise when a login begins."""
+        self.raw = b""
+        """What it says instead of any answer."""
+        self.suffix = ""
+        """Of access tokens."""
         self.count = 0
 
     async def respond(self, request: Recorded) -> web.Response:
+        if self.raw:
+            return web.Response(body=self.raw)
         form = request.body
         assert form["client_id"] == "cl1ent"
         if request.path == "/device":
@@ -53,7 +65,7 @@ class AuthorizationServer(HttpDouble):
                 "user_code": "WDJB-MJHT",
                 "verification_uri": "https://example.com/device",
             }
-            return self.answer(200, {**begun, "expires_in": 900, "interval": 5})
+            return self.answer(200, {**begun, "expires_in": 900, "interval": 5, **self.begins})
         assert form["client_secret"] == "s3cret"
         if form["grant_type"] == "refresh_token":
             if form["refresh_token"] != self.renewing:
@@ -65,7 +77,7 @@ class AuthorizationServer(HttpDouble):
 
     def _tokens(self) -> web.Response:
         self.count += 1
-        data: dict[str, Any] = {"access_token": f"a{self.count}", "token_type": "bearer"}
+        data: dict[str, Any] = {"access_token": f"a{self.count}{self.suffix}", "token_type": "bearer"}
         if self.lasts_s:
             self.renewing = f"r{self.count}"
             data |= {"expires_in": self.lasts_s, "refresh_token": self.renewing}
@@ -179,6 +191,85 @@ async def test_refused_or_ended_login_connects_nothing(system: System, says: str
     assert not system.desk.connections.of("acme", "ann")
 
 
+async def test_older_login_that_is_sent_again_asks_no_sooner(system: System) -> None:
+    system.server.says = ["authorization_pending"]
+    _, handle = await system.desk.begin_login(ANN, "github", "", shared=False)
+    await system.desk.finish_login(ANN, "github", handle)
+    began_s, count = system.clock.now().timestamp(), len(system.server.asked("POST", "/token"))
+    await asyncio.gather(*(system.desk.finish_login(ANN, "github", handle) for _ in range(4)))
+    passed_s = system.clock.now().timestamp() - began_s
+    assert len(system.server.asked("POST", "/token")) - count <= 1 + passed_s / 5
+
+
+@pytest.mark.parametrize(
+    "nonsense",
+    [
+        {"expires_in": 1e400},
+        {"expires_in": -1},
+        {"expires_in": None},
+        {"device_code": ["dev1ce"]},
+        {"device_code": "x" * 5_000},
+        {"user_code": "a\x1b[2J"},
+        {"verification_uri": "javascript:alert(1)"},
+        {"verification_uri": "http://example.com/device"},
+    ],
+)
+async def test_nonsense_of_the_server_begins_no_login(system: System, nonsense: dict[str, Any]) -> None:
+    system.server.begins = nonsense
+    with pytest.raises(ConnectionRefused):
+        await system.desk.begin_login(ANN, "github", "", shared=False)
+
+
+async def test_passwords_are_not_guessed_and_codes_not_asked_for_without_end(system: System) -> None:
+    for _ in range(10):
+        await system.desk.begin_login(ANN, "github", "", shared=False)
+    with pytest.raises(ResourceExhausted, match="try again in"):
+        await system.desk.begin_login(ANN, "github", "", shared=False)
+    with pytest.raises(ResourceExhausted):
+        await system.desk.connect(ANN, "github", "a1", shared=False)
+    await system.desk.begin_login(BOB, "github", "", shared=False)
+
+
+@pytest.mark.parametrize("body", [b"[" * 60_000, b"<html>", b'{"expires_in": 1' + b"0" * 400 + b"}", b"\xff"])
+async def test_answer_that_is_no_object_is_refused(system: System, body: bytes) -> None:
+    _, handle = await system.desk.begin_login(ANN, "github", "", shared=False)
+    system.server.raw = body
+    with pytest.raises(ConnectionRefused):
+        await system.desk.begin_login(BOB, "github", "", shared=False)
+    with pytest.raises(ConnectionRefused):
+        await system.desk.finish_login(ANN, "github", handle)
+
+
+async def test_key_that_cannot_sign_is_said(system: System) -> None:
+    key = rsa.generate_private_key(65537, 2048)
+    public = key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode()
+    door = system.desk._doors["github"]
+    assert door.oauth is not None
+    for given in (public, "nonsense"):
+        with pytest.raises(LoginRefused, match="private key"):
+            await door.oauth.client.refresh("", login_of({"client_email": "a@b", "private_key": given}, {}))
+    file = {"type": "service_account", "client_email": "a@b", "private_key": "x" * 3_500}
+    with pytest.raises(InvalidArgument, match="4096"):
+        read_credential(json.dumps(file), is_password=False, takes_files=True)
+
+
+async def test_code_ends_when_the_person_is_told_and_not_later(system: System) -> None:
+    system.server.begins = {"expires_in": 1e9, "interval": "5"}
+    begun, handle = await system.desk.begin_login(ANN, "github", "", shared=False)
+    assert system.desk.ends_at(begun) == system.clock.now() + timedelta(minutes=30)
+    await system.clock.sleep(1_801)
+    with pytest.raises(DeviceLoginOver):
+        await system.desk.finish_login(ANN, "github", handle)
+
+
+async def test_token_that_no_header_can_carry_is_refused_unseen(system: System) -> None:
+    system.server.says, system.server.suffix = [""], " "
+    _, handle = await system.desk.begin_login(ANN, "github", "", shared=False)
+    with pytest.raises(ConnectionRefused, match="no usable token") as refused:
+        await system.desk.finish_login(ANN, "github", handle)
+    assert "a1" not in str(refused.value)
+
+
 async def test_login_is_its_callers_and_ends(system: System) -> None:
     _, handle = await system.desk.begin_login(ANN, "github", "", shared=False)
     for caller, given in ((BOB, handle), (ANN, "AAAA"), (ANN, f"{handle[:-8]}AAAAAAAA"), (ANN, "é")):
@@ -220,7 +311,19 @@ async def test_login_that_the_service_has_ended_says_what_to_do(system: System) 
     await system.log_in()
     await system.clock.sleep(3600)
     system.server.renewing = "withdrawn"
-    with pytest.raises(ToolError, match="connect GitHub again"):
+    # It is no fault of the service, so that the tool is not left alone for others.
+    with pytest.raises(ToolUnavailable, match="connect GitHub again"):
+        await system.used()
+
+
+async def test_login_that_was_forgotten_meanwhile_is_not_connected(
+    system: System, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An empty token would be an empty password at a mail server."""
+    system.server.lasts_s = 3600
+    await system.log_in()
+    monkeypatch.setattr(system.records, "login", lambda *_: None)
+    with pytest.raises(ToolUnavailable, match="not connected"):
         await system.used()
 
 

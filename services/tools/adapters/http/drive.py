@@ -161,7 +161,7 @@ async def _body(response: httpx.Response, most: int) -> bytes:
 def _object(body: bytes) -> Mapping[str, Any]:
     try:
         data = json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         data = None
     if not isinstance(data, dict):
         raise DriveFailed("it does not answer as Google Drive does; an operator has to look at its address")
@@ -174,11 +174,11 @@ def _refusal(response: httpx.Response, body: bytes) -> ToolError:
         error = json.loads(body)["error"]
         said = " ".join(str(error.get("message", "")).split())[:_SAID_CHARACTERS]
         reasons = {str(each.get("reason", "")) for each in error.get("errors", ())}
-    except (ValueError, LookupError, TypeError, AttributeError):
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         pass
     if status == 429 or (status == 403 and reasons & _TOO_OFTEN):
         after = response.headers.get("retry-after", "")
-        wait_s = float(after) if after.isdecimal() else _REST_S
+        wait_s = float(after) if after.isdecimal() and len(after) <= 6 else _REST_S
         return _TooOften(f"Google Drive wants to be asked later; try again in {max(1, round(wait_s))} s", wait_s)
     if status >= 500:
         return ServiceUnavailable(f"Google Drive cannot do that now (it answered with {status}); try again later")

@@ -122,7 +122,7 @@ async def _json(response: httpx.Response) -> Any:
             raise GithubFailed("GitHub's answer is too large; ask for less")
     try:
         return json.loads(body) if body else {}
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
 
 

@@ -3,17 +3,20 @@ service accounts (RFC 7523). They are asked at addresses that kit.network.egress
 
 import asyncio
 import json
+import math
+import re
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
 import httpx
 import jwt
+from cryptography.exceptions import UnsupportedAlgorithm
 
 from kit.errors import GroundworkError
 from kit.network.egress import EgressGuard
 from kit.network.guarded_http import guarded_transport
-from services.tools.connections.device_login import AskedDevice, Begun, OAuthServer, Polled
+from services.tools.connections.device_login import LASTS_S_MAX, AskedDevice, Begun, OAuthServer, Polled
 from services.tools.connections.logins import login_of
 from services.tools.errors import ServiceUnavailable
 from services.tools.sources.logins import Login, LoginRefused
@@ -21,8 +24,14 @@ from services.tools.sources.logins import Login, LoginRefused
 _TIMEOUT_S = 8.0
 _BODY_BYTES_MAX = 64 * 1024
 _SAID_CHARACTERS = 200
+_TOKEN = re.compile(r"[\x21-\x7e]{1,8000}")
+"""Without spaces: the error of a header that cannot be sent would quote it."""
+_DEVICE_CODE = re.compile(r"[\x21-\x7e]{1,1500}")
+_USER_CODE = re.compile(r"[\x20-\x7e]{1,100}")
+_PAGE = re.compile(r"https://[\x21-\x7e]{1,500}")
 _ASSERTION_LASTS_S = 3600
 _ASSERTION = "urn:ietf:params:oauth:grant-type:jwt-bearer"
+_SECONDS_MAX = 10 * 366 * 86_400.0
 _DEVICE = "urn:ietf:params:oauth:grant-type:device_code"
 
 
@@ -53,16 +62,15 @@ class OAuthClient:
         """Asks for the code that a person types at the service. Raises LoginRefused and ServiceUnavailable."""
         form = {"client_id": self._server.client_id, **({"scope": asked.scope} if asked.scope else {})}
         status, data = await self._post(self._server.device_url, form)
-        try:
-            return Begun(
-                device_code=str(data["device_code"]),
-                user_code=str(data["user_code"]),
-                url=str(data.get("verification_uri") or data["verification_url"]),  # Google has a name of its own
-                lasts_s=float(data["expires_in"]),
-                every_s=float(data.get("interval") or 5.0),
-            )
-        except (KeyError, ValueError, TypeError) as error:
-            raise LoginRefused(_said(status, data)) from error
+        if status != 200 or "error" in data:
+            raise LoginRefused(_said(status, data))
+        device_code, user_code = data.get("device_code"), data.get("user_code")
+        page = data.get("verification_uri") or data.get("verification_url")  # Google has a name of its own
+        lasts_s, every_s = _seconds(data.get("expires_in")), _seconds(data.get("interval"))
+        said = ((_DEVICE_CODE, device_code), (_USER_CODE, user_code), (_PAGE, page))
+        if not lasts_s or not all(isinstance(each, str) and form.fullmatch(each) for form, each in said):
+            raise LoginRefused("the server that logs in gave no usable code; see that its address is right")
+        return Begun(str(device_code), str(user_code), str(page), min(lasts_s, LASTS_S_MAX), every_s or 5.0)
 
     async def poll(self, device_code: str) -> Polled:
         """Asks once whether the person has agreed. Raises LoginRefused where that cannot happen any more."""
@@ -82,9 +90,8 @@ class OAuthClient:
         raise LoginRefused(_said(status, data))
 
     def _login(self, client: Mapping[str, Any], tokens: Mapping[str, Any], data: Mapping[str, Any]) -> Login:
-        lasts_s = data.get("expires_in")
-        is_known = isinstance(lasts_s, int | float) and lasts_s > 0
-        return login_of(client, tokens, self._now().timestamp() + float(lasts_s) if is_known else 0.0)  # type: ignore[arg-type]
+        lasts_s = _seconds(data.get("expires_in"))
+        return login_of(client, tokens, self._now().timestamp() + lasts_s if lasts_s else 0.0)
 
     def _client(self, own: Mapping[str, Any]) -> dict[str, str]:
         """The client of the login, else the operator's."""
@@ -104,7 +111,7 @@ class OAuthClient:
         }
         try:
             return jwt.encode(claims, account["private_key"], algorithm="RS256")
-        except (ValueError, TypeError, jwt.PyJWTError) as error:
+        except (ValueError, TypeError, AttributeError, UnsupportedAlgorithm, jwt.PyJWTError) as error:
             raise LoginRefused("its private key cannot be read; take the file as Google made it") from error
 
     async def _post(self, url: str, form: Mapping[str, str]) -> tuple[int, Mapping[str, Any]]:
@@ -141,7 +148,7 @@ async def _json(response: httpx.Response) -> Mapping[str, Any]:
             return {}
     try:
         data = json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return data if isinstance(data, dict) else {}
 
@@ -155,7 +162,16 @@ def _tokens(data: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _is_token(value: object) -> bool:
-    return isinstance(value, str) and value.isascii() and value.isprintable() and len(value) <= 8_000
+    return isinstance(value, str) and _TOKEN.fullmatch(value) is not None
+
+
+def _seconds(said: object) -> float:
+    """A time that an answer names, as a number or in words; 0 for what is none."""
+    try:
+        seconds = float(said) if isinstance(said, int | float | str) else 0.0
+    except (ValueError, OverflowError):
+        return 0.0
+    return min(seconds, _SECONDS_MAX) if math.isfinite(seconds) and seconds > 0.0 else 0.0
 
 
 def _said(status: int, data: Mapping[str, Any]) -> str:

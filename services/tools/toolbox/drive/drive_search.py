@@ -10,7 +10,7 @@ from services.tools.errors import InvalidArguments
 from services.tools.models import Policy, ToolOutput
 from services.tools.toolbox.drive._asking import CALLED_FOR_BY, opened
 
-_NAME_CHARACTERS_MAX = 200
+_NAME_CHARACTERS_MAX, _FIELD_CHARACTERS_MAX = 200, 500
 SCHEMA = {
     "type": "function",
     "function": {
@@ -65,9 +65,9 @@ def _described(file: Mapping[str, Any]) -> dict[str, Any]:
     known = {
         "file": str(file.get("id", "")),
         "name": str(file.get("name", ""))[:_NAME_CHARACTERS_MAX],
-        "kind": str(file.get("mimeType", "")),
+        "kind": str(file.get("mimeType", "")),  # as whoever put it there has named it
         "changed_at": str(file.get("modifiedTime", "")),
         "size_bytes": str(file.get("size", "")),
         "url": str(file.get("webViewLink", "")),
     }
-    return {name: value for name, value in known.items() if value}
+    return {name: value[:_FIELD_CHARACTERS_MAX] for name, value in known.items() if value}
