@@ -1,6 +1,7 @@
 """Google Drive over real HTTP, by a double that holds requests against Google's discovery document: what is done to files, and to
 who may read them, is done to their documents."""
 
+import json
 from collections.abc import AsyncIterator
 from io import BytesIO
 
@@ -140,6 +141,9 @@ async def test_drive_that_cannot_be_read_is_refused_when_it_is_made(drive: Drive
         await make(user, drive, endpoint="https://169.254.169.254")
     with pytest.raises(InvalidArgument, match="endpoint begins with https"):
         await make(user, drive, endpoint="http://drive.example.com")
+    long = json.dumps({"client_email": "a@b", "private_key": "x" * 3_500})
+    with pytest.raises(InvalidArgument, match="4096 bits"):
+        await user.make(kind="drive", settings={"folder": "root"}, secrets={"service_account": long})
     account = drive.service_account.replace(drive.url, "http://drive.example.com")
     with pytest.raises(InvalidArgument, match="token_uri begins with https"):
         await user.make(kind="drive", settings={"folder": "root"}, secrets={"service_account": account})

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 
 import httpx
 import jwt
+from cryptography.exceptions import UnsupportedAlgorithm
 
 from services.ingest.adapters.source_http import SourceHttp, secret_url
 from services.ingest.adapters.sources._oauth_token import grant, refreshed
@@ -17,6 +18,8 @@ from services.ingest.sources.ports import Opening
 _SCOPE = "https://www.googleapis.com/auth/drive.readonly"
 _ASSERTION = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 _LASTS_S, _EARLY_S = 3600, 120
+_PRIVATE_KEY_CHARS_MAX = 3_400
+"""Of an RSA key of 4096 bits; Google's have 2048. One of 10,000 bits would hold the process for seconds."""
 _PERSON = ("client_id", "client_secret", "refresh_token")
 
 
@@ -72,7 +75,7 @@ class GoogleToken:
             claims["sub"] = self._acts_for
         try:
             assertion = jwt.encode(claims, self._account["private_key"], algorithm="RS256")
-        except (ValueError, TypeError, jwt.PyJWTError) as error:
+        except (ValueError, TypeError, AttributeError, UnsupportedAlgorithm, jwt.PyJWTError) as error:
             raise BadSource(
                 "the private key in service_account cannot be read; take the file as Google made it"
             ) from error
@@ -89,5 +92,9 @@ def _account(key: str) -> Mapping[str, str]:
     if not is_whole:
         raise BadSource(
             "service_account is the JSON file of a service account's key, with client_email and private_key"
+        )
+    if len(account["private_key"]) > _PRIVATE_KEY_CHARS_MAX:
+        raise BadSource(
+            "the private key in service_account is longer than one of 4096 bits; take the file as Google made it"
         )
     return {name: value for name, value in account.items() if isinstance(value, str)}
