@@ -68,7 +68,7 @@ class OAuthClient:
         page = data.get("verification_uri") or data.get("verification_url")  # Google has a name of its own
         lasts_s, every_s = _seconds(data.get("expires_in")), _seconds(data.get("interval"))
         said = ((_DEVICE_CODE, device_code), (_USER_CODE, user_code), (_PAGE, page))
-        if not lasts_s or not all(isinstance(each, str) and form.fullmatch(each) for form, each in said):
+        if not lasts_s or not all(isinstance(each, str) and shape.fullmatch(each) for shape, each in said):
             raise LoginRefused("the server that logs in gave no usable code; see that its address is right")
         return Begun(str(device_code), str(user_code), str(page), min(lasts_s, LASTS_S_MAX), every_s or 5.0)
 
