@@ -229,6 +229,10 @@ CASES = (
     Case("backups", values={"backup": {"enabled": True}}),
     Case("mailboxes", values={"networkPolicy": {"internet": {"sourcePorts": [993]}}}, source_ports=frozenset({993})),
     Case(
+        "a browser for tools",
+        values={"tools": {"browser": {"enabled": True}, "resources": {"limits": {"memory": "2560Mi"}}}},
+    ),
+    Case(
         "an evaluation",
         values={"evaluation": {"enabled": True, "questions": [{"question": "How long?", "documents": ["a.pdf"]}]}},
     ),
