@@ -127,8 +127,8 @@ async def test_secrets_are_opened_for_the_source_that_they_were_sealed_for(tmp_p
     step = Step(tmp_path)
     sealed = step.opener.seal(step.record, {"key": "k1", "empty": ""})
     assert sealed.secret_names == ("key",)
-    assert step.opener._secrets(sealed) == {"key": "k1"}
-    assert step.opener._secrets(replace(sealed, sealed_secrets="")) == {}
+    assert step.opener.secrets_of(sealed) == {"key": "k1"}
+    assert step.opener.secrets_of(replace(sealed, sealed_secrets="")) == {}
 
 
 @pytest.fixture
