@@ -10,6 +10,18 @@ from tests.integration.conftest import (
     model_system,
     scripted,
     system,
+    voices,
 )
 
-__all__ = ["api", "collection", "handbook", "library", "mailbox", "model_api", "model_system", "scripted", "system"]
+__all__ = [
+    "api",
+    "collection",
+    "handbook",
+    "library",
+    "mailbox",
+    "model_api",
+    "model_system",
+    "scripted",
+    "system",
+    "voices",
+]
