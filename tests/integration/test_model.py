@@ -15,7 +15,7 @@ pytestmark = pytest.mark.integration
 
 QUESTION = "How long is the notice period during probation?"
 GOOD = ("During ", "probation ", "the notice ", "period is ", "two weeks ", "[1].")
-TOO_LONG = '{"error": {"message": "This model\'s maximum context length is 2048 tokens", "code": 400}}'
+TOO_LONG = '{"error": {"message": "This model\'s maximum context length is 16384 tokens", "code": 400}}'
 GOOD_TEXT = "During probation the notice period is two weeks [1]."
 
 
