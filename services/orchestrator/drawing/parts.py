@@ -88,16 +88,16 @@ def readable(passage: Evidence) -> str:
 
 
 def place(text: str, words: str) -> tuple[int, int]:
-    """The line or sentence that shares most words with these; all of the text where none shares any. Of words without content
-    (the share "ALL"), the first line that has them as they are written."""
+    """The line or sentence that shares most words with these, of several the one that has them as they are written (the share
+    "ALL"); all of the text where none shares any."""
     wanted = content_terms(words).content
-    if not wanted:
-        literal = re.compile(rf"(?<!\w){re.escape(words)}(?!\w)")
-        found = next(((start, end) for line, start, end in lines(text) if literal.search(line)), None)
-        return found or (0, len(text))
-    ranked = [(len(wanted & content_terms(line).content), -len(line), start, end) for line, start, end in lines(text)]
-    best = max(ranked, default=(0, 0, 0, 0))
-    return (best[2], best[3]) if best[0] else (0, len(text))
+    literal = re.compile(rf"(?<!\w){re.escape(words)}(?!\w)")
+    ranked = [
+        (len(wanted & content_terms(line).content), literal.search(line) is not None, -len(line), start, end)
+        for line, start, end in lines(text)
+    ]
+    best = max(ranked, default=(0, False, 0, 0, 0))
+    return best[3:] if best[0] or best[1] else (0, len(text))
 
 
 def lines(text: str) -> list[tuple[str, int, int]]:
