@@ -158,13 +158,14 @@ class Runs:
         return record.key, self._whole(execution, execution.journal.follow())
 
     async def _whole(self, execution: Execution, written: AsyncIterator[RunEvent]) -> AsyncIterator[RunEvent]:
-        """What is written here, and of a run that is parked what comes after, wherever it goes on."""
+        """What is written here, and what comes after where the run goes on elsewhere: of one that is parked, or lost before its
+        first event. A client that has seen an event follows the run itself."""
         seq = 0
         async with aclosing(written) as events:  # type: ignore[type-var] # a generator in fact
             async for event in events:
                 seq = event.seq
                 yield event
-        if execution.waits_until is not None:
+        if execution.waits_until is not None or not seq:
             async with aclosing(self._log.follow(execution.record.key, seq, live=True)) as rest:
                 async for event in rest:
                     yield event

@@ -103,6 +103,30 @@ class _Never:
         raise AssertionError("unreachable")
 
 
+class _Begins:
+    """Does nothing until it is given the run for the second time."""
+
+    def __init__(self) -> None:
+        self.begun = asyncio.Event()
+
+    async def run(self, record: RunRecord, journal: Journal) -> RunStatus:
+        if not self.begun.is_set():
+            self.begun.set()
+            await asyncio.Event().wait()
+        await journal.write(Done(RunStatus.COMPLETED))
+        return RunStatus.COMPLETED
+
+
+async def test_client_of_a_run_that_is_lost_before_its_first_event_sees_all_of_it(start_orchestrator: Start) -> None:
+    worker = _Begins()
+    orchestrator = await start_orchestrator(worker=worker)
+    key, events = await orchestrator.runs.start(ANN, QUESTION)
+    follower = asyncio.create_task(collect(events))
+    await worker.begun.wait()
+    orchestrator.runs._executions.lose(key)
+    assert status_of(await follower) is RunStatus.COMPLETED
+
+
 class _Answered:
     """Writes an answer and is then cut short; taken over, it only has to end the run."""
 
