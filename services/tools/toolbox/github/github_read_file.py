@@ -1,14 +1,11 @@
 """Reads a file of a repository on GitHub, or lists a folder. The file's lines are passages that an answer may cite."""
 
-from services.tools.adapters.http.web_passages import about, page_passages
 from services.tools.connections.github import TIMEOUT_S, Asked, repository_path
 from services.tools.connections.github_pages import file_page
 from services.tools.connections.records import GITHUB
 from services.tools.context import ToolContext
-from services.tools.errors import InvalidArguments
 from services.tools.models import Policy, ToolOutput
-from services.tools.passages.choosing import ranked, within
-from services.tools.passages.rendering import all_described, counted
+from services.tools.toolbox._reading import FROM_PASSAGE, LOOK_FOR, shown_page
 from services.tools.toolbox.github._asking import ask
 
 SCHEMA = {
@@ -30,17 +27,8 @@ SCHEMA = {
                     "description": "A branch, tag or commit. Default: the main branch.",
                     "maxLength": 250,
                 },
-                "look_for": {
-                    "type": "string",
-                    "description": "What you want to know: of a long file, the passages that fit best are shown.",
-                    "maxLength": 500,
-                },
-                "from_passage": {
-                    "type": "integer",
-                    "description": "Reads a long file on, from here. Default: 0, the beginning.",
-                    "minimum": 0,
-                    "maximum": 10_000,
-                },
+                "look_for": LOOK_FOR,
+                "from_passage": FROM_PASSAGE,
             },
             "required": ["repository"],
             "additionalProperties": False,
@@ -62,17 +50,7 @@ async def github_read_file(
     data = await ask(Asked(place, {"ref": ref} if ref else {}), context)
     if isinstance(data, list):
         return _folder(f"{repository}/{path.strip('/')}", data)
-    page = file_page(repository, data, context.now())
-    passages = page_passages(page)
-    if from_passage >= len(passages):
-        raise InvalidArguments(f"the file has {len(passages)} passages: from_passage is at most {len(passages) - 1}")
-    rest = passages[from_passage:]
-    found = within(await ranked(rest, look_for, context), context.settings.tools_text_tokens)
-    shown = sorted(found, key=lambda passage: passage.ordinal)
-    content: dict[str, object] = {**about(page), "passages": all_described(shown)}
-    if len(shown) < len(rest):
-        content["more"] = f"The file has {len(passages)} passages; from_passage={shown[-1].ordinal + 1} reads on."
-    return ToolOutput(content, f"{counted(shown)} read: {page.text.title}.", tuple(shown))
+    return await shown_page(file_page(repository, data, context.now()), look_for, from_passage, context)
 
 
 def _folder(name: str, entries: list[dict[str, object]]) -> ToolOutput:
