@@ -15,7 +15,7 @@ _AT = datetime(2026, 11, 27, 9, tzinfo=UTC)
 def render_rules(questions: Sequence[str]) -> str:
     """Two tables: facts from lines that state nothing, and the share of statements that are read, by language.
 
-    `questions`: those of the dialogues, which are one-off questions, too.
+    `questions`: the questions of the dialogues. They state nothing, either.
     """
     texts = json.loads(_SET.read_text("utf-8"))
     lines = ["| lines that state nothing | count | facts |", "|---|---|---|"]

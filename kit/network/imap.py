@@ -198,7 +198,7 @@ class ImapConnection:
 
         def connect() -> MailClient:
             self._socket = _connected(addresses, self._server)
-            if given_up.is_set():  # there was nothing to cut yet, and nobody waits for a login any more
+            if given_up.is_set():  # the wait ended before there was a socket to close
                 self._socket.close()
                 raise ConnectionAbortedError("given up")
             client = MailClient(self._socket, self._server)

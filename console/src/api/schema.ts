@@ -9420,7 +9420,7 @@ export interface components {
             connections: components["schemas"]["ToolConnection"][];
             /**
              * Logins
-             * @description Those of them that you can connect by a login there: see POST /v1/connections/{service}/login.
+             * @description Services of these that a login at the service itself connects: see POST /v1/connections/{service}/login.
              */
             logins: string[];
             /**

@@ -87,7 +87,7 @@ class ListConnectionsResponse(_message.Message):
 
     @_builtins.property
     def logins(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Those of them that a person can connect by a login there (BeginConnectionLogin)."""
+        """Services of these that a login at the service itself connects (BeginConnectionLogin)."""
 
     def __init__(
         self,

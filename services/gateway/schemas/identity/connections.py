@@ -34,7 +34,7 @@ class ToolConnectionList(BaseModel):
     connections: list[ToolConnection] = Field(description="Your own first. Tools use it before that of the tenant.")
     services: list[str] = Field(description="Services that can be connected here.")
     logins: list[str] = Field(
-        description="Those of them that you can connect by a login there: see POST /v1/connections/{service}/login."
+        description="Services of these that a login at the service itself connects: see POST /v1/connections/{service}/login."
     )
 
 
