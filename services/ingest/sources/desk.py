@@ -10,7 +10,7 @@ from datetime import datetime
 from kit.access.principal import ADMIN, Principal
 from kit.errors import AlreadyExists, GroundworkError
 from kit.stores.idempotency import Attempt
-from services.ingest.documents.access import Access, check_owned
+from services.ingest.documents.access import Access, access_list, check_owned
 from services.ingest.documents.catalog import Catalog
 from services.ingest.documents.uploads import naming
 from services.ingest.errors import BadSource, CollectionNotFound, SourceNotFound
@@ -235,9 +235,13 @@ class SourceDesk:
         """With the files that could not be taken and the documents that could not be read, as far as the caller may know of them;
         all are counted."""
         known = await self._known.of(record.place)
+        of_owners = access_list(record.collection_id, (), ()) if self._opener.tells_readers(record) else None
 
         async def sees(key: str) -> bool:
-            return key not in known or await self._access.sees(caller, record.collection_id, known[key].document_id)
+            if key in known:
+                return await self._access.sees(caller, record.collection_id, known[key].document_id)
+            # The readers of a file that was never taken are not kept.
+            return await self._access.would_see(caller, record.collection_id, of_owners)
 
         failing = tuple([file for file in record.sync.failing if await sees(file.key)])
         report = await self._report(replace(record, sync=replace(record.sync, failing=failing)))

@@ -7,9 +7,11 @@ from io import BytesIO
 
 import docx
 import pytest
-from groundwork.ingest.v1 import ingest_pb2
+from groundwork.ingest.v1 import ingest_pb2, ingest_pb2_grpc
 
+from kit.access.principal import Principal
 from kit.errors import FailedPrecondition, InvalidArgument
+from kit.testing.harness import open_test_channel
 from tests.doubles.drive import DOCUMENT, Drive
 from tests.doubles.http_double import Failure
 from tests.service.ingest.conftest import TIMEOUT_S, System
@@ -99,6 +101,30 @@ async def test_what_is_done_to_files_and_their_readers_is_done_to_documents(driv
     drive.change("d1", parents=["f1"])
     await user.synced()
     assert (await user.documents())["d1"].name == "drive/2025/plan.txt"
+
+
+async def test_name_of_a_file_that_could_not_be_read_is_shown_to_owners_alone(
+    system: System, drive: Drive, user: SourceUser
+) -> None:
+    drive.put("d1", "plan.txt", b"The tower is to be painted green.")
+    drive.put("d3", "locked.txt", b"Nobody may have it.")
+    drive.locked = {"d3"}
+    await make(user, drive)
+    source = await user.until(lambda it: it.sync.HasField("ended_at") and not it.pending_count)
+    assert [file.path for file in source.failing] == ["d3"]
+    viewer = ingest_pb2.SetCollectionMemberRequest(
+        collection_id=user.collection_id,
+        member=ingest_pb2.CollectionMember(
+            kind=ingest_pb2.COLLECTION_MEMBER_KIND_SUBJECT,
+            name="ann@example.com",
+            role=ingest_pb2.COLLECTION_ROLE_VIEWER,
+        ),
+    )
+    await user.stub.SetCollectionMember(viewer, timeout=TIMEOUT_S)
+    async with open_test_channel(system.api_address, Principal("local", "ann@example.com")) as channel:
+        request = ingest_pb2.GetSourceRequest(source_id=user.source_id)
+        seen = (await ingest_pb2_grpc.IngestServiceStub(channel).GetSource(request, timeout=TIMEOUT_S)).source
+    assert (seen.failing_count, list(seen.failing)) == (1, [])
 
 
 async def test_access_that_is_taken_away_loses_no_document_and_limits_are_heeded(
