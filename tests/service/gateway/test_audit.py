@@ -94,6 +94,16 @@ async def test_entry_says_who_did_what_to_what_and_from_where(client: httpx.Asyn
     }
 
 
+async def test_entry_has_no_text_of_questions_or_documents(client: httpx.AsyncClient, desk: KeyDesk) -> None:
+    olga = await desk.issue(ADMIN)
+    await client.post("/v1/qa", headers=bearer(olga), json={"question": "Where does the quokka live?"})
+    file = {"file": ("quokka.txt", b"The quokka lives on Rottnest Island.", "text/plain")}
+    await client.post("/v1/collections/default/documents", headers=bearer(olga), files=file)
+    entries = await read_once_stored(client, olga)
+    assert [entry["route"] for entry in entries] == ["/v1/qa", "/v1/collections/{collection_id}/documents"]
+    assert "quokka" not in json.dumps(entries).lower()
+
+
 async def test_answer_to_a_change_is_out_only_once_its_entry_can_be_read_at_another_gateway(
     guarded: GatewaySettings, desk: KeyDesk
 ) -> None:

@@ -203,6 +203,15 @@ def test_a_token_is_used_again_for_half_of_its_life() -> None:
     assert signer.sign(ANN, "retriever") != first
 
 
+@pytest.mark.parametrize("apart_s", [-120.0, 120.0])
+def test_clocks_of_two_machines_may_differ_by_two_minutes(apart_s: float) -> None:
+    here, there = Clock(), Clock()
+    signer, verifier = make_signer(clock=here), make_verifier(clock=there)
+    for now in (1_000.0, 1_149.0, 1_151.0):  # a new token, its last use, and the next one
+        here.now, there.now = now, now + apart_s
+        assert verifier.verify(signer.sign(ANN, "retriever"), SEARCH) == ANN
+
+
 def test_a_jobs_token_outlives_every_call_and_belongs_to_that_job() -> None:
     token = make_signer(clock=lambda: 1_000_000.0).sign_job(ANN, *JOB)
     verifier = make_verifier()
