@@ -141,12 +141,13 @@ class ToolsServicer(tools_pb2_grpc.ToolsServiceServicer):
         return pb.DeleteConnectionResponse()
 
     def _encoded(self, connection: Connection) -> pb.Connection:
+        connections = self._desk.connections
         encoded = pb.Connection(
             service=connection.service,
             shared=connection.is_shared,
             account=connection.account,
             address=connection.address,
-            error=self._desk.connections.problem(connection),
+            error=connections.problem(connection) or connections.refusal(current_principal().tenant_id, connection),
         )
         encoded.connected_at.FromDatetime(connection.connected_at)
         return encoded

@@ -4,10 +4,11 @@ from collections.abc import Iterator
 
 import pytest
 from groundwork.ingest.v1 import ingest_pb2
+from groundwork.tools.v1 import tools_pb2
 from playwright.sync_api import Browser, expect
 
 from tests.browser.site import Site
-from tests.browsing import Visit, visiting
+from tests.browsing import Visit, picture, refusals_are_expected, visiting
 
 pytestmark = [pytest.mark.browser]
 
@@ -53,6 +54,32 @@ def test_source_is_made_watched_run_paused_and_deleted(visit: Visit, site: Site)
     assert changed.every.seconds == 5400
     assert dict(changed.secrets.values) == {"access_key": "AK2", "secret_key": "s3cret2"}
     assert "s3cret" not in page.content()
+
+
+def test_service_is_connected_by_a_code_that_is_typed_there(visit: Visit, site: Site) -> None:
+    page, tools = visit.page, site.world.tools
+    refusals_are_expected(visit, 412)
+    for has_refused in (True, False):
+        tools.has_refused = has_refused
+        site.soon(tools.agreed.clear)
+        page.goto("/connections")
+        page.get_by_test_id("new-connection").click()
+        page.get_by_test_id("connection-login").click()
+        code = page.get_by_test_id("connection-code")
+        expect(code).to_contain_text("WDJB-MJHT")
+        expect(code.get_by_role("link")).to_have_attribute("href", "https://example.com/device")
+        expect(page.get_by_test_id("connections")).to_have_count(0)
+        picture(page, f"connection-login-{has_refused}")
+        site.soon(tools.agreed.set)
+        if has_refused:
+            expect(page.get_by_text("the person has refused it at the service")).to_be_visible()
+            expect(code).to_have_count(0)
+    expect(page.get_by_test_id("connections")).to_contain_text("ann-at-github")
+    expect(page.get_by_test_id("connection-login")).to_have_count(0)
+    assert [each.login for each in tools.logins if isinstance(each, tools_pb2.FinishConnectionLoginRequest)] == [
+        "waiting",
+        "agreed",
+    ] * 2
 
 
 def test_service_is_connected_and_disconnected(visit: Visit, site: Site) -> None:

@@ -50,7 +50,8 @@ def add(
 
     Without a terminal it is read from standard input, one line. For GitHub make a token at
     https://github.com/settings/personal-access-tokens with the repositories and permissions that tools may have. Mail takes a
-    password and needs --account. Google Drive takes the JSON file of a service account's key, by --file.
+    password and needs --account. Google Drive takes the JSON file of a service account's key, or of a login of yours with the right
+    to read, by --file.
     """
     output = Output(as_json=as_json)
     secret = _credential(file)
@@ -68,7 +69,8 @@ def add(
 def login(service: Service, account: Account = "", shared: Shared = False, as_json: AsJson = False) -> None:
     """Connect a service by a login there: open the address that is shown, type the code, and allow it.
 
-    `list` names the services that can be connected so. The command waits until you have agreed, or the code has ended.
+    `list` names the services that can be connected so. The command waits until you have agreed, or the code has ended. Google lets
+    such a login read only files that were made or opened with this installation's client; `add` connects all your files.
     """
     output = Output(as_json=as_json)
 

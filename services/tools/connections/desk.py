@@ -5,22 +5,24 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Protocol
 
+import structlog
 from pydantic import SecretStr
 
 from kit.access.principal import ADMIN, Principal
 from kit.errors import FailedPrecondition, InvalidArgument, ResourceExhausted, Unavailable
 from services.tools.connections.device_login import AskedDevice, Begun, DeviceLogins, ServiceLogins
-from services.tools.connections.logins import encode_login, read_credential
+from services.tools.connections.logins import decode_login, encode_login, read_credential
 from services.tools.connections.records import MAIL, SERVICES, Connection, ConnectionRecords, Connections
 from services.tools.errors import ServiceUnavailable, ToolError
 from services.tools.sources.logins import Login, LoginRefused
 from services.tools.sources.tokens import Tokens
 from services.tools.web.windows import Windows
 
+_log = structlog.get_logger()
 _ACCOUNT = re.compile(r"[^\x00-\x1f\x7f]{1,200}")
 _AGAIN = "connect {} again, on the page Connections or by `groundwork connections`"
 _WAITS_S = 15.0
@@ -141,11 +143,20 @@ class ConnectionDesk:
         door = self._door(caller, service, waiting.account, shared=waiting.shared)
         if door.oauth is None:
             raise InvalidArgument(f"{SERVICES[service]} is not connected by a login here")
-        with _refusals(SERVICES[service]):
-            login, waiting = await self._devices.wait(door.oauth.client, waiting, _WAITS_S)
+        login = decode_login(SecretStr(waiting.login))
+        if login is None:
+            with _refusals(SERVICES[service]):
+                login, waiting = await self._devices.wait(door.oauth.client, waiting, _WAITS_S)
         if login is None:
             return None, self._devices.keep(caller, waiting)
-        made = await self._connect_by_login(caller, service, login, waiting.account, shared=waiting.shared)
+        try:
+            made = await self._connect_by_login(caller, service, login, waiting.account, shared=waiting.shared)
+        except Unavailable as error:
+            # The code is good once, and spent: the client comes again with what it has brought.
+            _log.warning("connection_not_stored", service=service, error=error.message)
+            await self._devices.pause()
+            given = encode_login(login).get_secret_value()
+            return None, self._devices.keep(caller, replace(waiting, login=given))
         return made, ""
 
     async def _connect_by_login(

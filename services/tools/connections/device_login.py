@@ -24,8 +24,10 @@ from services.tools.sources.tokens import Renewer
 _SLOWER_S = 5.0
 """More between two questions after each `slow_down` (RFC 8628, 3.5)."""
 _EVERY_S_MAX = 60.0
+_PAUSE_S = 3.0
 LASTS_S_MAX = 1800.0
-_HANDLE_CHARACTERS_MAX = 4_000
+_HANDLE_CHARACTERS_MAX = 32_000
+"""With two tokens of the longest that are taken, sealed."""
 _KNOWN_MAX = 10_000
 
 
@@ -111,6 +113,8 @@ class Waiting:
     every_s: float
     next_s: float
     """When the service may be asked next, since 1970."""
+    login: str = field(default="", repr=False)
+    """What the service has given for the code, which is good once, until the connection is stored; see encode_login."""
 
 
 class DeviceLogins:
@@ -171,6 +175,10 @@ class DeviceLogins:
                 return polled.login, waiting
         await self._sleep_until(ends_s)
         return None, waiting
+
+    async def pause(self) -> None:
+        """Waits until a client may come again with a login that could not be stored."""
+        await self._sleep(_PAUSE_S)
 
     async def _sleep_until(self, at_s: float) -> None:
         await self._sleep(max(at_s - self._now().timestamp(), 0.0))

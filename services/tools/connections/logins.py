@@ -16,6 +16,8 @@ _PASSWORD = re.compile(r"[^\x00-\x1f\x7f]{1,1000}")
 _FILE_CHARACTERS_MAX = 8_000
 _PRIVATE_KEY_CHARACTERS_MAX = 3_400
 """Of an RSA key of 4096 bits; Google's have 2048. One of 10,000 bits would hold the process for seconds."""
+_LATER = ("renewing_until_s", "over_until_s", "over_because")
+"""Fields that logins of earlier versions do not have."""
 _LOGIN = "login"
 """The type of what is stored; the others are those of Google's files."""
 _FILES = {
@@ -62,7 +64,7 @@ def login_of(client: Mapping[str, str], tokens: Mapping[str, Any], expires_at_s:
 def encode_login(login: Login) -> SecretStr:
     """As it is sealed in the place of a plain credential."""
     known = asdict(login)
-    kept = {name: known[name] for name in ("client", "tokens", "expires_at_s", "renewing_until_s")}
+    kept = {name: known[name] for name in ("client", "tokens", "expires_at_s", *_LATER)}
     return SecretStr(json.dumps({"type": _LOGIN, **kept}))
 
 
@@ -72,6 +74,5 @@ def decode_login(secret: SecretStr) -> Login | None:
     if not value.startswith('{"type": "login"'):
         return None
     data = json.loads(value)
-    return Login(
-        "", "", data["client"], {}, {}, data["tokens"], data["expires_at_s"], data.get("renewing_until_s", 0.0)
-    )
+    later = {name: data[name] for name in _LATER if name in data}
+    return Login("", "", data["client"], {}, {}, data["tokens"], data["expires_at_s"], **later)

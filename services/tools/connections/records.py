@@ -1,18 +1,21 @@
 """Connections: what lets a user, or everybody in a tenant, use another service by tools. Their credentials are stored sealed."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Protocol
+from typing import Any, Protocol, TypeVar
 
 from pydantic import SecretStr
 
 from services.tools.connections.logins import decode_login
-from services.tools.errors import ServiceUnavailable, ToolUnavailable
+from services.tools.errors import ServiceUnavailable, ToolError, ToolUnavailable
 from services.tools.sources.logins import Login, LoginRefused
 from services.tools.sources.tokens import Tokens
 
+Answer = TypeVar("Answer")
 GITHUB, MAIL, DRIVE = "github", "mail", "google-drive"
+REFUSED = "CONNECTION_REFUSED"
+"""The reason of errors of a service that does not take a credential."""
 SERVICES = {GITHUB: "GitHub", MAIL: "Mail", DRIVE: "Google Drive"}
 """What people call each service that can be connected, by its name here."""
 
@@ -43,6 +46,16 @@ class Connection:
     @property
     def is_shared(self) -> bool:
         return not self.subject
+
+
+class Caller(Protocol):
+    """In whose name a tool asks."""
+
+    @property
+    def tenant_id(self) -> str: ...
+
+    @property
+    def subject(self) -> str: ...
 
 
 class ConnectionRecords(Protocol):
@@ -94,7 +107,28 @@ class Connections:
         known = self._records.of(tenant_id, subject)
         return next((each for each in known if each.service == service and not self.problem(each)), None)
 
-    async def usable(self, tenant_id: str, subject: str, service: str) -> Connection:
+    async def ask(
+        self, caller: Caller, service: str, ask: Callable[[Connection], Coroutine[Any, Any, Answer]]
+    ) -> Answer:
+        """Asks a service by the caller's connection. Where the service refuses its access token, it is asked once more with a
+        renewed one: what is refused was not done. Raises ToolError."""
+        connection = await self._usable(caller.tenant_id, caller.subject, service)
+        try:
+            return await ask(connection)
+        except ToolError as error:
+            if not connection.is_token or error.reason != REFUSED:
+                raise
+        access = self._tokens[service].of(caller.tenant_id, connection.name, connection.address)
+        access.refused(connection.secret.get_secret_value())
+        connection = await self._usable(caller.tenant_id, caller.subject, service)
+        try:
+            return await ask(connection)
+        except ToolError as error:
+            if connection.is_token and error.reason == REFUSED:
+                await access.leave_alone("it takes no renewed access token either")
+            raise
+
+    async def _usable(self, tenant_id: str, subject: str, service: str) -> Connection:
         """The connection that the caller's tools use now: of a login, with its access token. Raises ToolError."""
         connection = self.find(tenant_id, subject, service)
         if connection is None:
@@ -108,7 +142,7 @@ class Connections:
             token = await self._tokens[service].of(tenant_id, connection.name, connection.address).token()
         except ServiceUnavailable as error:
             if isinstance(error.__cause__, LoginRefused):  # of this connection alone: the tool works for others
-                raise ToolUnavailable(str(error), reason="CONNECTION_REFUSED") from error
+                raise ToolUnavailable(str(error), reason=REFUSED) from error
             raise
         if not token:  # the login was ended meanwhile
             raise not_connected(service)
@@ -126,6 +160,11 @@ class Connections:
                 "it cannot be read any more, since the key of this installation was changed; connect the service again"
             )
         return ""
+
+    def refusal(self, tenant_id: str, connection: Connection) -> str:
+        """Why the login of a connection that can be used is not used now; empty where it is."""
+        tokens = self._tokens.get(connection.service)
+        return tokens.problem(tenant_id, connection.name) if tokens else ""
 
 
 def not_connected(service: str) -> ToolUnavailable:

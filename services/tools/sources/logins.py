@@ -61,6 +61,10 @@ class Login:
     """Of the access token, since 1970; 0: not known."""
     renewing_until_s: float = 0.0
     """Until when one process renews the tokens and the others wait, since 1970; 0: none does."""
+    over_until_s: float = 0.0
+    """Until when nobody tries to renew a login that was refused, since 1970."""
+    over_because: str = ""
+    """What was said when it was refused."""
     waiting: WaitingLogin | None = None
 
 

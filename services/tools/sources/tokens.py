@@ -20,6 +20,8 @@ _MARGIN_S = 30.0
 """A token is renewed this long before it ends: a call takes some seconds."""
 _RENEWAL_TAKES_S = 25.0
 """After it another process renews: the one that began has died."""
+OVER_S = 300.0
+"""A login that was refused is left alone for so long, in all processes; a person who logs in again ends the pause."""
 Key: TypeAlias = tuple[str, str]
 """Tenant, and server or connection."""
 _LOG_IN = "log in again: `groundwork tool-servers login {}`"
@@ -33,6 +35,8 @@ class Access:
     """The access token; empty where nobody has logged in. Raises ServiceUnavailable."""
     refused: Callable[[str], None]
     """Tells that the server did not take an access token."""
+    leave_alone: Callable[[str], Coroutine[Any, Any, None]]
+    """Tells why the server takes no access token at all; the login is not used for a while."""
 
 
 class LoginRecords(Protocol):
@@ -70,11 +74,22 @@ class Tokens:
     def of(self, tenant_id: str, server: str, url: str) -> Access:
         """Those of one server, at an address."""
         key = (tenant_id, server)
-        return Access(partial(self._token, key, url), partial(self._refused.__setitem__, key))
+        return Access(
+            partial(self._token, key, url),
+            partial(self._refused.__setitem__, key),
+            partial(self._leave_alone, key),
+        )
+
+    def problem(self, tenant_id: str, server: str) -> str:
+        """What a person has to do about a login that was refused; empty of others."""
+        login = self._records.login(tenant_id, server)
+        return self._over(server, login) if login is not None and self._is_left_alone(login) else ""
 
     async def _token(self, key: Key, url: str) -> str:
         try:
             login = self._records.login(*key)
+            if login is not None and self._is_left_alone(login):
+                raise ServiceUnavailable(self._over(key[1], login)) from LoginRefused(login.over_because)
             if login is not None and self._is_over(key, login):
                 login = await self._renewed(key, url)
         except CannotOpen as error:
@@ -115,14 +130,15 @@ class Tokens:
 
     async def _fetch(self, key: Key, url: str, claimed: Login) -> Login | None:
         try:
-            fresh = replace(await self._client.refresh(url, claimed), renewing_until_s=0.0)
+            fresh = replace(
+                await self._client.refresh(url, claimed), renewing_until_s=0.0, over_until_s=0.0, over_because=""
+            )
         except LoginRefused as error:
             if (other := self._records.login(*key)) != claimed:  # somebody has logged out, or logged in again
                 return other
-            await self._let_others(key, claimed)
-            raise ServiceUnavailable(
-                f"the login there is over ({error.message}); {self._log_in.format(key[1])}"
-            ) from error
+            left = self._left_alone(claimed, error.message)
+            await self._let_others(key, claimed, left)
+            raise ServiceUnavailable(self._over(key[1], left)) from error
         except ServiceUnavailable:
             await self._let_others(key, claimed)
             raise
@@ -136,10 +152,28 @@ class Tokens:
         await self._client.revoke(url, fresh)
         return self._records.login(*key)
 
-    async def _let_others(self, key: Key, claimed: Login) -> None:
+    async def _let_others(self, key: Key, claimed: Login, left: Login | None = None) -> None:
         """Ends a renewal that has failed: nobody needs to wait for it."""
         with suppress(Unavailable):
-            await self._records.replace_login(*key, claimed, replace(claimed, renewing_until_s=0.0))
+            await self._records.replace_login(*key, claimed, replace(left or claimed, renewing_until_s=0.0))
+
+    async def _leave_alone(self, key: Key, why: str) -> None:
+        login = self._records.login(*key)
+        if login is not None:
+            with suppress(Unavailable):
+                await self._records.replace_login(*key, login, self._left_alone(login, why))
+
+    def _left_alone(self, login: Login, why: str) -> Login:
+        return replace(login, over_until_s=self._now().timestamp() + OVER_S, over_because=why)
+
+    def _is_left_alone(self, login: Login) -> bool:
+        return self._now().timestamp() < login.over_until_s
+
+    def _over(self, name: str, login: Login) -> str:
+        return (
+            f"the login there is over ({login.over_because}); {self._log_in.format(name)}. It is tried again in "
+            f"{OVER_S / 60:.0f} minutes at the latest"
+        )
 
     def _is_over(self, key: Key, login: Login) -> bool:
         access = login.tokens["access_token"]

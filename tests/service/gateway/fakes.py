@@ -636,6 +636,10 @@ class FakeTools(tools_pb2_grpc.ToolsServiceServicer):
         self.logins: list[Any] = []
         self.removed: list[str] = []
         self.connections: dict[tuple[str, bool], tools_pb2.SetConnectionRequest] = {}
+        self.agreed = asyncio.Event()
+        """The person has decided at the service."""
+        self.agreed.set()
+        self.has_refused = False
 
     async def ListConnections(self, request: Any, context: Any) -> tools_pb2.ListConnectionsResponse:
         found = [_connection(each) for each in self.connections.values()]
@@ -655,7 +659,12 @@ class FakeTools(tools_pb2_grpc.ToolsServiceServicer):
         self.logins.append(request)
         if request.login == "waiting":
             return tools_pb2.FinishConnectionLoginResponse(login="agreed")
-        made = _connection(tools_pb2.SetConnectionRequest(service=request.service))
+        await self.agreed.wait()
+        if self.has_refused:
+            raise FailedPrecondition("GitHub was not connected: the person has refused it at the service")
+        asked = tools_pb2.SetConnectionRequest(service=request.service)
+        self.connections[asked.service, asked.shared] = asked
+        made = _connection(asked)
         return tools_pb2.FinishConnectionLoginResponse(connection=made)
 
     async def DeleteConnection(self, request: Any, context: Any) -> tools_pb2.DeleteConnectionResponse:

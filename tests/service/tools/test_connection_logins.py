@@ -26,10 +26,13 @@ from services.tools.adapters.connection_records import KeyValueConnections
 from services.tools.adapters.http.oauth import OAuthClient
 from services.tools.connections.desk import ConnectionDesk, ConnectionRefused, Door
 from services.tools.connections.device_login import DeviceLoginOver, DeviceLogins, OAuthServer, ServiceLogins
+from services.tools.connections.github import CredentialRefused
 from services.tools.connections.logins import login_of, read_credential
+from services.tools.connections.records import Connection
 from services.tools.errors import ToolError, ToolUnavailable
 from services.tools.settings import ToolsSettings
 from services.tools.sources.logins import LoginRefused
+from services.tools.sources.tokens import OVER_S
 from services.tools.state import CONNECTIONS
 from tests.doubles.http_double import Failure, HttpDouble, Recorded
 
@@ -105,10 +108,20 @@ class System:
     clock: Clock
     desk: ConnectionDesk
     records: KeyValueConnections
+    refused: set[str] = field(default_factory=set)
+    """Access tokens that the service does not take any more; `*`: all."""
+    shown: list[str] = field(default_factory=list)
 
     async def used(self, caller: Principal = ANN) -> str:
-        found = await self.desk.connections.usable(caller.tenant_id, caller.subject, "github")
-        return found.secret.get_secret_value()
+        return await self.desk.connections.ask(caller, "github", self.service)
+
+    async def service(self, connection: Connection) -> str:
+        """What the service answers: the access token, which it may refuse."""
+        token = connection.secret.get_secret_value()
+        self.shown.append(token)
+        if token in self.refused or "*" in self.refused:
+            raise CredentialRefused("GitHub does not take the credential")
+        return token
 
     async def log_in(self, caller: Principal = ANN, *, shared: bool = False) -> None:
         _, handle = await self.desk.begin_login(caller, "github", "", shared=shared)
@@ -276,7 +289,7 @@ async def test_login_is_its_callers_and_ends(system: System) -> None:
         with pytest.raises(DeviceLoginOver):
             await system.desk.finish_login(caller, "github", given)
     with pytest.raises(InvalidArgument):
-        await system.desk.finish_login(ANN, "github", "A" * 5_000)
+        await system.desk.finish_login(ANN, "github", "A" * 33_000)
     await system.clock.sleep(901)
     with pytest.raises(DeviceLoginOver, match="in time"):
         await system.desk.finish_login(ANN, "github", handle)
@@ -314,6 +327,69 @@ async def test_login_that_the_service_has_ended_says_what_to_do(system: System) 
     # It is no fault of the service, so that the tool is not left alone for others.
     with pytest.raises(ToolUnavailable, match="connect GitHub again"):
         await system.used()
+
+
+async def test_token_that_the_service_refuses_is_renewed_at_once_and_the_call_repeated(system: System) -> None:
+    system.server.lasts_s = 3600
+    await system.log_in()
+    system.refused.add("a1")
+    assert await asyncio.gather(*(system.used() for _ in range(3))) == ["a2"] * 3
+    assert (system.server.count, set(system.shown)) == (2, {"a1", "a2"})
+    assert await system.used() == "a2"
+
+
+async def test_dead_login_is_left_alone_for_its_user_alone_until_they_log_in_again(system: System) -> None:
+    system.server.lasts_s = 3600
+    await system.log_in(BOB)
+    system.server.says = [""]
+    await system.log_in()
+    system.refused.add("a2")
+    system.server.renewing = "withdrawn"
+    before = len(system.server.asked("POST", "/token"))
+    for _ in range(5):
+        with pytest.raises(ToolUnavailable, match="connect GitHub again"):
+            await system.used()
+    assert (len(system.server.asked("POST", "/token")) - before, system.shown) == (1, ["a2"])
+    (connection,) = system.desk.connections.of("acme", "ann")
+    assert "connect GitHub again" in system.desk.connections.refusal("acme", connection)
+    assert await system.used(BOB) == "a1"
+    await system.clock.sleep(OVER_S)
+    with pytest.raises(ToolUnavailable):
+        await system.used()
+    assert len(system.server.asked("POST", "/token")) - before == 2
+    await system.log_in()
+    (connection,) = system.desk.connections.of("acme", "ann")
+    assert (await system.used(), system.desk.connections.refusal("acme", connection)) == ("a3", "")
+
+
+async def test_service_that_takes_no_renewed_token_either_is_left_alone(system: System) -> None:
+    system.server.lasts_s = 3600
+    await system.log_in()
+    system.refused.add("*")
+    with pytest.raises(CredentialRefused):
+        await system.used()
+    for _ in range(3):
+        with pytest.raises(ToolUnavailable, match="no renewed access token either"):
+            await system.used()
+    assert system.shown == ["a1", "a2"]
+
+
+async def test_code_is_not_spent_where_the_connection_cannot_be_stored(
+    system: System, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    system.server.says = [""]
+    _, handle = await system.desk.begin_login(ANN, "github", "", shared=False)
+
+    async def away(*_: object) -> None:
+        raise Unavailable("the message store does not answer")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(system.records, "put", away)
+        made, again = await system.desk.finish_login(ANN, "github", handle)
+    assert made is None
+    system.server.says = ["expired_token"]  # the code was good once
+    made, _ = await system.desk.finish_login(ANN, "github", again)
+    assert (made is not None, await system.used()) == (True, "a1")
 
 
 async def test_login_that_was_forgotten_meanwhile_is_not_connected(

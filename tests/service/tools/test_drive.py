@@ -131,14 +131,17 @@ async def test_account_of_a_service_and_a_persons_file_connect_and_renew() -> No
         for given in ({"type": "service_account", **json.loads(drive.service_account)}, person):
             made = await desk.connect(ANN, "google-drive", json.dumps(given), shared=False)
             assert (made.account, decode_login(made.secret) is not None) == ("Owner@example.com", True)
-            usable = await desk.connections.usable("acme", "ann", "google-drive")
-            assert (usable.secret.get_secret_value(), usable.is_token) == (drive.tokens[-1], True)
+            assert await desk.connections.ask(ANN, "google-drive", _shown) == (drive.tokens[-1], True)
         with pytest.raises(FailedPrecondition, match="has been revoked"):
             await desk.connect(ANN, "google-drive", json.dumps({**person, "refresh_token": "0ther"}), shared=False)
         for wrong in ("ya29.plain", '{"type": "authorized_user"}', '{"type": []}', "[" * 500):
             with pytest.raises(InvalidArgument):
                 await desk.connect(ANN, "google-drive", wrong, shared=False)
         await client.close()
+
+
+async def _shown(connection: Connection) -> tuple[str, bool]:
+    return connection.secret.get_secret_value(), connection.is_token
 
 
 def _now() -> datetime:

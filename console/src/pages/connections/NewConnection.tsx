@@ -98,6 +98,7 @@ export function NewConnection({ services, logins, onClose, onMade }: Props) {
             />
           )}
         </Field>
+        {logins.includes(service) && service === "google-drive" && <p className="hint">{t("connections.loginHint_google-drive")}</p>}
         {may.administer && (
           <label className="check">
             <input type="checkbox" checked={shared} onChange={(event) => setShared(event.target.checked)} /> {t("connections.share")}

@@ -42,7 +42,7 @@ Account = Annotated[
     str,
     Field(max_length=200, description="The user that opens the mailbox, mostly its address. Needed for `mail` alone."),
 ]
-_LOGIN_CHARACTERS_MAX = 4000
+_LOGIN_CHARACTERS_MAX = 32_000
 
 
 class NewToolConnection(RequestBody):

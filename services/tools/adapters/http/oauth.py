@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
+import anyio.to_process
 import httpx
 import jwt
 from cryptography.exceptions import UnsupportedAlgorithm
@@ -22,6 +23,7 @@ from services.tools.errors import ServiceUnavailable
 from services.tools.sources.logins import Login, LoginRefused
 
 _TIMEOUT_S = 8.0
+_SIGNING_TIMEOUT_S = 15.0
 _BODY_BYTES_MAX = 64 * 1024
 _SAID_CHARACTERS = 200
 _TOKEN = re.compile(r"[\x21-\x7e]{1,8000}")
@@ -44,7 +46,7 @@ class OAuthClient:
     async def refresh(self, url: str, login: Login) -> Login:  # noqa: ARG002 - the server is known
         """The login with another access token. Raises LoginRefused and ServiceUnavailable."""
         if "private_key" in login.client:
-            form = {"grant_type": _ASSERTION, "assertion": self._assertion(login.client)}
+            form = {"grant_type": _ASSERTION, "assertion": await self._assertion(login.client)}
         elif "refresh_token" in login.tokens:
             renewing = str(login.tokens["refresh_token"])
             form = {"grant_type": "refresh_token", "refresh_token": renewing, **self._client(login.client)}
@@ -100,7 +102,7 @@ class OAuthClient:
         secret = self._server.client_secret.get_secret_value()
         return {"client_id": self._server.client_id, **({"client_secret": secret} if secret else {})}
 
-    def _assertion(self, account: Mapping[str, Any]) -> str:
+    async def _assertion(self, account: Mapping[str, Any]) -> str:
         now = int(self._now().timestamp())
         claims = {
             "iss": account["client_email"],
@@ -110,9 +112,14 @@ class OAuthClient:
             "exp": now + _ASSERTION_LASTS_S,
         }
         try:
-            return jwt.encode(claims, account["private_key"], algorithm="RS256")
-        except (ValueError, TypeError, AttributeError, UnsupportedAlgorithm, jwt.PyJWTError) as error:
-            raise LoginRefused("its private key cannot be read; take the file as Google made it") from error
+            async with asyncio.timeout(_SIGNING_TIMEOUT_S):
+                # A long key is checked for a second, which would stop every thread of this process.
+                signed = await anyio.to_process.run_sync(_sign, claims, account["private_key"], cancellable=True)
+        except (TimeoutError, anyio.BrokenWorkerProcess) as error:
+            raise ServiceUnavailable("its private key was not used in time; try again in a minute") from error
+        if not signed:
+            raise LoginRefused("its private key cannot be read; take the file as Google made it")
+        return signed
 
     async def _post(self, url: str, form: Mapping[str, str]) -> tuple[int, Mapping[str, Any]]:
         """Status and object. Raises ServiceUnavailable where it does not answer, or fails."""
@@ -138,6 +145,14 @@ class OAuthClient:
         if status >= 500 or status == 429:
             raise ServiceUnavailable(f"the server that logs in answers {status}; try again in a minute")
         return status, data
+
+
+def _sign(claims: Mapping[str, Any], private_key: str) -> str:
+    """The assertion; empty where the key cannot sign."""
+    try:
+        return jwt.encode(dict(claims), private_key, algorithm="RS256")
+    except (ValueError, TypeError, AttributeError, UnsupportedAlgorithm, jwt.PyJWTError):
+        return ""
 
 
 async def _json(response: httpx.Response) -> Mapping[str, Any]:

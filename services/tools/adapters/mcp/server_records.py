@@ -189,6 +189,8 @@ def _decode_login(opened: bytes) -> Login:
         tokens=data["tokens"],
         expires_at_s=data["expires_at_s"],
         renewing_until_s=data.get("renewing_until_s", 0.0),
+        over_until_s=data.get("over_until_s", 0.0),
+        over_because=data.get("over_because", ""),
         waiting=waits
         and WaitingLogin(waits["state"], waits["verifier"], waits["subject"], datetime.fromisoformat(waits["until"])),
     )

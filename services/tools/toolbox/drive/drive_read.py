@@ -5,7 +5,7 @@ from services.tools.connections.records import DRIVE
 from services.tools.context import ToolContext
 from services.tools.models import Policy, ToolOutput
 from services.tools.toolbox._reading import FROM_PASSAGE, LOOK_FOR, read_file, shown_page
-from services.tools.toolbox.drive._asking import CALLED_FOR_BY, opened
+from services.tools.toolbox.drive._asking import CALLED_FOR_BY, ask_drive
 from services.tools.web.reading import FILE_TIMEOUT_S
 
 SCHEMA = {
@@ -39,8 +39,10 @@ POLICY = Policy(timeout_s=2 * TIMEOUT_S + FILE_TIMEOUT_S, called_for_by=CALLED_F
 
 async def drive_read(file: str, look_for: str = "", from_passage: int = 0, *, context: ToolContext) -> ToolOutput:
     """The passages of the file that a model reads of one result. Raises ToolError."""
-    drive, connection = await opened(context)
-    caller = context.caller
-    found = await drive.read_file(file_id_of(file), connection, tenant_id=caller.tenant_id, run=context.run_id)
+    file_id, tenant_id = file_id_of(file), context.caller.tenant_id
+    found = await ask_drive(
+        context,
+        lambda drive, connection: drive.read_file(file_id, connection, tenant_id=tenant_id, run=context.run_id),
+    )
     page = await read_file(found.url, found.name, found.data, context)
     return await shown_page(page, look_for, from_passage, context)

@@ -8,7 +8,7 @@ from services.tools.connections.records import DRIVE
 from services.tools.context import ToolContext
 from services.tools.errors import InvalidArguments
 from services.tools.models import Policy, ToolOutput
-from services.tools.toolbox.drive._asking import CALLED_FOR_BY, opened
+from services.tools.toolbox.drive._asking import CALLED_FOR_BY, ask_drive
 
 _NAME_CHARACTERS_MAX, _FIELD_CHARACTERS_MAX = 200, 500
 SCHEMA = {
@@ -43,14 +43,12 @@ async def drive_search(query: str = "", folder: str = "", top_k: int = 20, *, co
     """The files with their ids, kinds and days. Raises ToolError."""
     if not query.isprintable():
         raise InvalidArguments("query must not have line breaks or other invisible characters")
-    drive, connection = await opened(context)
-    files, has_more = await drive.list_files(
-        query.strip(),
-        file_id_of(folder) if folder else "",
-        top_k,
-        connection,
-        tenant_id=context.caller.tenant_id,
-        run=context.run_id,
+    words, folder_id, tenant_id = query.strip(), file_id_of(folder) if folder else "", context.caller.tenant_id
+    files, has_more = await ask_drive(
+        context,
+        lambda drive, connection: drive.list_files(
+            words, folder_id, top_k, connection, tenant_id=tenant_id, run=context.run_id
+        ),
     )
     found = [_described(each) for each in files]
     content: dict[str, object] = {"found": found}

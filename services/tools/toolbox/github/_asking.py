@@ -9,8 +9,11 @@ from services.tools.context import ToolContext
 
 async def ask(asked: Asked, context: ToolContext) -> Any:
     """GitHub's answer as JSON. Raises ToolError and CallInDoubt."""
-    services, caller = context.services, context.caller
-    if services.github is None or services.connections is None:
+    github, connections, caller = context.services.github, context.services.connections, context.caller
+    if github is None or connections is None:
         raise not_connected(GITHUB)
-    connection = await services.connections.usable(caller.tenant_id, caller.subject, GITHUB)
-    return await services.github.ask(asked, connection, tenant_id=caller.tenant_id, run=context.run_id)
+    return await connections.ask(
+        caller,
+        GITHUB,
+        lambda connection: github.ask(asked, connection, tenant_id=caller.tenant_id, run=context.run_id),
+    )

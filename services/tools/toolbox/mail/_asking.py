@@ -1,7 +1,10 @@
 """What the tools of a mailbox have in common."""
 
+from collections.abc import Callable, Coroutine
+from typing import Any
+
 from services.tools.connections.mail import Mailbox
-from services.tools.connections.records import MAIL, Connection, not_connected
+from services.tools.connections.records import MAIL, Answer, Connection, not_connected
 from services.tools.context import ToolContext
 from services.tools.settings import ToolsSettings
 
@@ -18,9 +21,11 @@ def is_set_up(settings: ToolsSettings) -> bool:
     return bool(settings.tools_mail_url)
 
 
-async def opened(context: ToolContext) -> tuple[Mailbox, Connection]:
-    """The mailbox, and the connection of the call's caller. Raises ToolError."""
-    services, caller = context.services, context.caller
-    if services.mail is None or services.connections is None:
+async def ask_mailbox(
+    context: ToolContext, ask: Callable[[Mailbox, Connection], Coroutine[Any, Any, Answer]]
+) -> Answer:
+    """Asks the mailbox by the connection of the call's caller. Raises ToolError."""
+    mailbox, connections = context.services.mail, context.services.connections
+    if mailbox is None or connections is None:
         raise not_connected(MAIL)
-    return services.mail, await services.connections.usable(caller.tenant_id, caller.subject, MAIL)
+    return await connections.ask(context.caller, MAIL, lambda connection: ask(mailbox, connection))

@@ -5,7 +5,7 @@ from services.tools.context import ToolContext
 from services.tools.models import Policy, ToolOutput
 from services.tools.toolbox._reading import FROM_PASSAGE, LOOK_FOR, read_file, shown_page
 from services.tools.toolbox.mail import _asking
-from services.tools.toolbox.mail._asking import CALLED_FOR_BY, TIMEOUT_S, opened
+from services.tools.toolbox.mail._asking import CALLED_FOR_BY, TIMEOUT_S, ask_mailbox
 from services.tools.web.reading import FILE_TIMEOUT_S
 
 SCHEMA = {
@@ -41,7 +41,7 @@ is_available = _asking.is_set_up
 
 async def mail_read(message: str, look_for: str = "", from_passage: int = 0, *, context: ToolContext) -> ToolOutput:
     """The passages of the message that a model reads of one result. Raises ToolError."""
-    mailbox, connection = await opened(context)
-    url, data = await mailbox.read(message, connection, tenant_id=context.caller.tenant_id, run=context.run_id)
+    asked = {"tenant_id": context.caller.tenant_id, "run": context.run_id}
+    url, data = await ask_mailbox(context, lambda mailbox, connection: mailbox.read(message, connection, **asked))
     page = await read_file(url, "message.eml", data, context)
     return await shown_page(page, look_for, from_passage, context)

@@ -10,7 +10,7 @@ from services.tools.errors import InvalidArguments
 from services.tools.models import Policy, ToolOutput
 from services.tools.passages.rendering import all_described, fitted
 from services.tools.toolbox.mail import _asking
-from services.tools.toolbox.mail._asking import CALLED_FOR_BY, TIMEOUT_S, opened
+from services.tools.toolbox.mail._asking import CALLED_FOR_BY, TIMEOUT_S, ask_mailbox
 from services.tools.web.searching import Result
 
 _WORDS_MAX = 8
@@ -76,13 +76,12 @@ async def mail_search(
         raise InvalidArguments(f"query has at most {_WORDS_MAX} words; all of them must stand in the message")
     if not all(each.isprintable() for each in (query, sender, recipient, subject, folder)):
         raise InvalidArguments("the arguments must not have line breaks or other invisible characters")
-    mailbox, connection = await opened(context)
     asked = {"tenant_id": context.caller.tenant_id, "run": context.run_id}
     if folder == "?":
-        names = await mailbox.folders(connection, **asked)
+        names = await ask_mailbox(context, lambda mailbox, connection: mailbox.folders(connection, **asked))
         return ToolOutput({"folders": list(names)}, f"{len(names)} folders in the mailbox.")
     wanted = MailQuery(words, sender, recipient, subject, _day(since), _day(before), unread, folder, top_k)
-    count, heads = await mailbox.search(wanted, connection, **asked)
+    count, heads = await ask_mailbox(context, lambda mailbox, connection: mailbox.search(wanted, connection, **asked))
     results = [Result(head.url, head.subject or "(no subject)", _said(head), head.date[:10]) for head in heads]
     shown = fitted(result_passages(results, context.now()), context.settings.tools_text_tokens)
     found = [
