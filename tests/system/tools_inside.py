@@ -25,7 +25,7 @@ FEES = "The pilot of the harbour costs sixty crowns."
 READ, BOOK, MAIL = "What do the harbour's pages say?", "Book a berth for Ann.", "What does the pilot cost, by my mail?"
 SENTENCES = {
     READ: ["A boat of up to ten metres pays 42 euros a night", "In winter the harbour is closed to all visitors"],
-    BOOK: ["Booked for name=Ann"],
+    BOOK: ["A berth is booked for Ann"],
     MAIL: [FEES[:-1]],
 }
 
@@ -37,7 +37,10 @@ def harbour(asked: Asked) -> bytes:
         case "/winter":
             return said(WINTER, content_type="text/html")
         case "/book":
-            return said(f"<main><p>Booked for {asked.body.decode()}.</p></main>", content_type="text/html")
+            return said(
+                f"<main><p>A berth is booked for {asked.body.decode().removeprefix('name=')}.</p></main>",
+                content_type="text/html",
+            )
     return said("", "404 Not Found")
 
 

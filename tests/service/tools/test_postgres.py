@@ -49,7 +49,7 @@ async def shop(server: Server) -> AsyncIterator[Asking]:
         yield asked
 
 
-def _contents(server: Server) -> str:
+def contents(server: Server) -> str:
     tables = ("customers", "orders", "secrets", "internal.wages")
     return "".join(server.sql(f"SELECT * FROM {table} ORDER BY 1", "shop") for table in tables) + server.sql(
         "SELECT relname FROM pg_class ORDER BY 1", "shop"
@@ -57,11 +57,11 @@ def _contents(server: Server) -> str:
 
 
 async def test_no_attack_writes_or_reads_what_is_foreign(shop: Asking, server: Server) -> None:
-    before = await asyncio.to_thread(_contents, server)
+    before = await asyncio.to_thread(contents, server)
     for sql in [*ATTACKS, "SELECT * FROM internal.wages", "SELECT word FROM wages", *payloads(PAYLOADS)]:
         told = await outcome(shop, sql)
         assert not any(secret in told for secret in SECRETS), sql
-    assert await asyncio.to_thread(_contents, server) == before
+    assert await asyncio.to_thread(contents, server) == before
 
 
 async def test_rows_are_those_of_the_subject_and_masks_hold(shop: Asking) -> None:

@@ -1,21 +1,29 @@
-"""Databases as a caller of the running service asks them: tables linked among a hundred, named queries, masks, rows by subject, and
-statements of attackers. `tests/unit/tools/test_sql_safety.py` has more of them, in the same process."""
+"""Databases as a caller of one running service asks them, SQLite and PostgreSQL: tables linked among a hundred, named queries,
+masks, rows by subject, and statements of attackers. `tests/unit/tools/test_sql_safety.py` has more of them, in the same process."""
 
 import asyncio
 import sqlite3
-from collections.abc import AsyncIterator
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+import pytest_asyncio
 from google.protobuf import json_format
 
 from kit.access.principal import QUERY, Principal
 from tests.service.tools.calling import Tools, running_tools
+from tests.service.tools.postgres import PASSWORD, Server, missing, running_server
+from tests.service.tools.test_postgres import ROLES, contents
 from tests.unit.tools.sql_attacks import ATTACKS, PAYLOADS, SECRETS, payloads
 from tests.unit.tools.test_sql_safety import GUARDED
 from tests.unit.tools.test_sql_safety import TABLES as SHOP
 
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+POSTGRES = "shop-postgres"
 ANN, BOB = (Principal("acme", name, frozenset({QUERY})) for name in ("ann", "bob"))
 EVERY_NTH = 100
 """Of the lists of others, which the unit tests try whole."""
@@ -47,14 +55,27 @@ def _hundred_tables() -> str:
     )
 
 
-@pytest.fixture
-def shop_file(tmp_path: Path) -> Path:
-    return tmp_path / "shop.sqlite"
+@pytest.fixture(scope="module")
+def shop_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("databases") / "shop.sqlite"
 
 
-@pytest.fixture
-async def tools(tmp_path: Path, shop_file: Path, nats_url: str) -> AsyncIterator[Tools]:
-    company = tmp_path / "company.sqlite"
+@pytest.fixture(scope="module")
+def postgres() -> Iterator[Server | None]:
+    """None where Debian's package is not installed."""
+    if missing():
+        yield None
+        return
+    with tempfile.TemporaryDirectory(prefix="gw-pg-") as folder, running_server(Path(folder)) as running:
+        running.sql("CREATE DATABASE shop")
+        running.sql(SHOP + ROLES, "shop")
+        yield running
+
+
+@pytest_asyncio.fixture(loop_scope="module", scope="module")
+async def tools(request: pytest.FixtureRequest, shop_file: Path, postgres: Server | None) -> AsyncIterator[Tools]:
+    company = shop_file.with_name("company.sqlite")
+    nats_url = next(request.getfixturevalue("_accounts"))
     for path, script in ((shop_file, SHOP), (company, _hundred_tables())):
         connection = sqlite3.connect(path)
         connection.executescript(script)
@@ -63,8 +84,21 @@ async def tools(tmp_path: Path, shop_file: Path, nats_url: str) -> AsyncIterator
         "shop": {"url": f"sqlite:{shop_file}", "timeout_s": 1.0, "queries": QUERIES, **GUARDED},
         "company": {"url": f"sqlite:{company}"},
     }
-    async with running_tools(nats_url, tools_databases=databases, tools_calls_at_once=8) as running:
+    if postgres is not None:
+        databases[POSTGRES] = {"url": postgres.url(), "timeout_s": 2.0, "queries": QUERIES, **GUARDED}
+    passwords = {POSTGRES: PASSWORD} if postgres is not None else {}
+    async with running_tools(
+        nats_url, tools_databases=databases, tools_database_passwords=passwords, tools_calls_at_once=8
+    ) as running:
         yield running
+
+
+@pytest.fixture(
+    params=["shop", pytest.param(POSTGRES, marks=pytest.mark.skipif(bool(missing()), reason=missing()))], scope="module"
+)
+def shop(request: pytest.FixtureRequest) -> str:
+    """The name of a database."""
+    return str(request.param)
 
 
 async def asked(tools: Tools, principal: Principal = ANN, tool: str = "query_db", **arguments: Any) -> str:
@@ -89,20 +123,23 @@ async def test_tables_are_linked_among_a_hundred_and_answered(tools: Tools) -> N
     assert "no such column: fee" in wrong, wrong
 
 
-async def test_named_query_needs_no_model_and_rows_are_the_subjects(tools: Tools) -> None:
+async def test_named_query_needs_no_model_and_rows_are_the_subjects(tools: Tools, shop: str) -> None:
     for principal, own, foreign in ((ANN, "10", "20"), (BOB, "20", "10")):
-        rows = await asked(tools, principal, database="shop", question="Which orders above 5 are there?")
+        rows = await asked(tools, principal, database=shop, question="Which orders above 5 are there?")
         assert (f"total: {own}" in rows, f"total: {foreign}" in rows) == (True, False), rows
-    masked = await asked(tools, database="shop", question="?", sql="SELECT * FROM customers")
+    masked = await asked(tools, database=shop, question="?", sql="SELECT * FROM customers")
     assert [each in masked for each in ("Ada", "masked.example", "Bo")] == [True, False, False], masked
-    unasked = await tools.result("query_db", database="shop", question="How is the weather?")
+    unasked = await tools.result("query_db", database=shop, question="How is the weather?")
     assert (unasked.error_reason, "orders_above" in unasked.error_message) == ("SQL_MISSING", True)
 
 
-async def test_attacks_from_outside_write_nothing_and_read_nothing_foreign(tools: Tools, shop_file: Path) -> None:
-    before = await asyncio.to_thread(shop_file.read_bytes)
+async def test_attacks_from_outside_write_nothing_and_read_nothing_foreign(
+    tools: Tools, shop: str, shop_file: Path, postgres: Server | None
+) -> None:
+    read = partial(contents, postgres) if shop == POSTGRES and postgres else shop_file.read_bytes
+    before = await asyncio.to_thread(read)
     statements = [each for each in [*ATTACKS, *list(payloads(PAYLOADS))[::EVERY_NTH]] if 0 < len(each) <= 4000]
-    told = [(each, await asked(tools, database="shop", question="?", sql=each)) for each in statements]
+    told = [(each, await asked(tools, database=shop, question="?", sql=each)) for each in statements]
     leaks = [each for each, said in told if any(secret in said.replace(each, "") for secret in SECRETS)]
     assert not leaks
-    assert await asyncio.to_thread(shop_file.read_bytes) == before
+    assert await asyncio.to_thread(read) == before
