@@ -21,6 +21,7 @@ from groundwork.retriever.v1 import retriever_pb2 as pb
 from groundwork.retriever.v1 import retriever_pb2_grpc as rpc
 
 from evals.errors import EvaluationError
+from evals.memory.changes import render_changes
 from evals.memory.rules import render_rules
 from evals.system import RunningSystem, running_system
 from kit.access.principal import Principal, use_principal
@@ -58,7 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return FAILED
     sys.stdout.write(render(asked))
     questions = [str(question["question"]) for dialogue in dialogues for question in dialogue["qa"]]
-    sys.stdout.write(f"\n{render_rules(questions)}")
+    sys.stdout.write(f"\n{render_rules(questions)}\n{render_changes()}")
     return UNDER_THRESHOLD if _share(asked, "both") < options.fail_under else 0
 
 
