@@ -40,7 +40,7 @@ class Said(NamedTuple):
 class Outcome(NamedTuple):
     """Of the messages of one language."""
 
-    count: int
+    messages: int
     right: int
     """With a model that answers rightly."""
     plans_over: int
@@ -70,7 +70,7 @@ def render_changes() -> str:
     for name, each in [*found.items(), ("all", totals)]:
         read = f"{each.read} of {each.statements} ({each.read / each.statements:.2f})"
         lines.append(
-            f"| {name} | {each.count} | {each.right / each.count:.2f} | {each.plans_over} | {read} | {each.wrongly_read} |"
+            f"| {name} | {each.messages} | {each.right / each.messages:.2f} | {each.plans_over} | {read} | {each.wrongly_read} |"
         )
     return "\n".join(lines) + "\n"
 

@@ -7,8 +7,8 @@ RIGHT_MIN, RECALL_MIN = 0.9, 0.8
 
 def test_right_facts_are_known_after_each_message() -> None:
     found = measured()
-    assert sum(each.count for each in found.values()) == 120
-    assert {language: each for language, each in found.items() if each.right < RIGHT_MIN * each.count} == {}
+    assert sum(each.messages for each in found.values()) == 120
+    assert {language: each for language, each in found.items() if each.right < RIGHT_MIN * each.messages} == {}
     assert {language: each for language, each in found.items() if each.plans_over} == {}
 
 
