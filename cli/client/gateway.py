@@ -65,13 +65,21 @@ class Gateway:
 
     async def content(self, path: str, *, method: str = "GET", **options: Any) -> bytes:
         """One call; the bytes of its answer."""
+        return (await self._answered(method, path, **options)).content
+
+    async def _answered(self, method: str, path: str, **options: Any) -> httpx.Response:
         try:
             response = await self._http.request(method, path, **options)
         except httpx.TransportError as error:
             raise self.unreachable(error) from error
         if response.is_error:
             raise _api_error(response)
-        return response.content
+        return response
+
+    async def tagged(self, method: str, path: str, **options: Any) -> tuple[Json, str]:
+        """One call; its JSON answer and the ETag, which names this state of what was answered."""
+        response = await self._answered(method, path, **options)
+        return response.json(), response.headers.get("ETag", "")
 
     async def pages(self, path: str, items: str, params: Mapping[str, Any] | None = None) -> list[Json]:
         """All `items` of a list that comes in pages."""

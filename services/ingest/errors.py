@@ -119,6 +119,12 @@ class DocumentChanged(FailedPrecondition):
     reason = "DOCUMENT_CHANGED"
 
 
+class AccessChanged(FailedPrecondition):
+    """Somebody else has changed a list of who may do what since the caller read it."""
+
+    reason = "ACCESS_CHANGED"
+
+
 class UploadCorrupt(DataLoss):
     reason = "UPLOAD_CORRUPT"
 

@@ -140,6 +140,15 @@ class AccessLists(Protocol):
     async def remove(self, tenant_id: str, document_id: str) -> None:
         """Harmless when repeated."""
 
+    async def replace(
+        self,
+        tenant_id: str,
+        document_id: str,
+        access: DocumentAccess | None,
+        check: Callable[[DocumentAccess | None], None],
+    ) -> None:
+        """Replaces the list, or takes it away, if `check` raises nothing for the very list that it replaces."""
+
 
 class CollectionClearing(Protocol):
     """Removes what a collection that is being deleted still holds."""

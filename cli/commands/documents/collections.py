@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from cli.client.gateway import Gateway, Json, in_path
+from cli.commands.documents.access import access
 from cli.deleting import Yes, confirm, delete_each
 from cli.display.output import Output
 from cli.errors import ApiError, CliError, UsageError
@@ -17,6 +18,8 @@ from cli.running import WHERE, run
 collections = typer.Typer(
     no_args_is_help=True, help="Collections: list, show, create, update, share, delete.", epilog=WHERE
 )
+
+collections.add_typer(access, name="access")
 
 Visibility = Literal["private", "tenant"]
 Role = Literal["viewer", "editor", "owner"]

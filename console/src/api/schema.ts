@@ -461,7 +461,8 @@ export interface paths {
         };
         /**
          * List Members
-         * @description The members of a collection, without its owner. Only owners may ask; others get 403 with `NOT_YOURS`.
+         * @description The members of a collection, without its owner. Only owners may ask; others get 403 with `NOT_YOURS`. The header `ETag` names
+         *     this state of the list.
          */
         get: operations["list_members_v1_collections__collection_id__members_get"];
         /**
@@ -604,14 +605,16 @@ export interface paths {
         };
         /**
          * Get Access
-         * @description Who may read a document of those who may read its collection. It takes the role of an editor: 403 with `NOT_YOURS`.
+         * @description Who may read a document of those who may read its collection. It takes the role of an editor: 403 with `NOT_YOURS`. The
+         *     header `ETag` names this state of the list.
          */
         get: operations["get_access_v1_documents__document_id__access_get"];
         /**
          * Set Access
          * @description Gives a document an access list. It narrows who reads the document: nobody reads it who may not read its collection, and its
          *     owners always do. It is in force a moment later, in every replica within 30 s. It takes the role of an editor: 403 with
-         *     `NOT_YOURS`. 400 with `BAD_ACCESS` in a collection without an owner, where a list would hide nothing.
+         *     `NOT_YOURS`. 400 with `BAD_ACCESS` in a collection without an owner, where a list would hide nothing. The list is replaced as a
+         *     whole: send `If-Match`, so that two who change it at once lose nothing.
          */
         put: operations["set_access_v1_documents__document_id__access_put"];
         post?: never;
@@ -13003,7 +13006,10 @@ export interface operations {
     set_member_v1_collections__collection_id__members_put: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description The ETag of the list as you have read it. Where somebody else has changed the list since, the answer is 412 with `ACCESS_CHANGED`, and nothing is changed: read it again, and make your change to the list as it is now. */
+                "if-match"?: string | null;
+            };
             path: {
                 /** @description The collection's id. */
                 collection_id: string;
@@ -13134,7 +13140,10 @@ export interface operations {
                 /** @description Of the subject or the group. */
                 name: string;
             };
-            header?: never;
+            header?: {
+                /** @description The ETag of the list as you have read it. Where somebody else has changed the list since, the answer is 412 with `ACCESS_CHANGED`, and nothing is changed: read it again, and make your change to the list as it is now. */
+                "if-match"?: string | null;
+            };
             path: {
                 /** @description The collection's id. */
                 collection_id: string;
@@ -13181,6 +13190,15 @@ export interface operations {
             };
             /** @description There is no such thing. */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Its present state does not allow this. */
+            412: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -14015,7 +14033,10 @@ export interface operations {
     set_access_v1_documents__document_id__access_put: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description The ETag of the list as you have read it. Where somebody else has changed the list since, the answer is 412 with `ACCESS_CHANGED`, and nothing is changed: read it again, and make your change to the list as it is now. */
+                "if-match"?: string | null;
+            };
             path: {
                 /** @description The document's id. */
                 document_id: string;
@@ -14082,6 +14103,15 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description Its present state does not allow this. */
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description The body is too large. */
             413: {
                 headers: {
@@ -14132,7 +14162,10 @@ export interface operations {
     remove_access_v1_documents__document_id__access_delete: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description The ETag of the list as you have read it. Where somebody else has changed the list since, the answer is 412 with `ACCESS_CHANGED`, and nothing is changed: read it again, and make your change to the list as it is now. */
+                "if-match"?: string | null;
+            };
             path: {
                 /** @description The document's id. */
                 document_id: string;
@@ -14179,6 +14212,15 @@ export interface operations {
             };
             /** @description There is no such thing. */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Its present state does not allow this. */
+            412: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -164,6 +164,14 @@ IfMatch = Annotated[
         "its name, the answer is 412 and `DOCUMENT_CHANGED`, and nothing is stored."
     ),
 ]
+IfAccess = Annotated[
+    Annotated[str, Pattern(r'^"[0-9a-f]{32}"$', "is no ETag of a list; send the ETag header of its last answer")]
+    | None,
+    Header(
+        description="The ETag of the list as you have read it. Where somebody else has changed the list since, the answer is 412 "
+        "with `ACCESS_CHANGED`, and nothing is changed: read it again, and make your change to the list as it is now.",
+    ),
+]
 IfNoneMatch = Annotated[
     Annotated[str, Pattern(r"^\*$", "is not *; nothing else is taken here")] | None,
     Header(
@@ -198,3 +206,8 @@ PageSize = Annotated[int, Query(ge=1, le=1000, description="At most this many it
 PageToken = Annotated[str, Query(max_length=1024, description="`next_page_token` of the page before.")]
 After = Annotated[CollectionId | None, Query(description="The last item of the page before.")]
 AfterFile = Annotated[DocumentId | None, Query(description="The last item of the page before.")]
+
+
+def etag_in(if_match: str | None) -> str:
+    """The etag of an If-Match header, without its quotes; empty where there is none."""
+    return (if_match or "").strip('"')

@@ -8,7 +8,13 @@ from kit.access.principal import Principal
 from kit.errors import Aborted
 from kit.stores.document_access import DocumentAccess
 from services.ingest.documents import life
-from services.ingest.documents.access import Access, check_owned, no_document
+from services.ingest.documents.access import (
+    Access,
+    access_etag,
+    check_owned,
+    check_unchanged,
+    no_document,
+)
 from services.ingest.documents.catalog import Catalog
 from services.ingest.documents.models import Document, Status, StoredDocument
 from services.ingest.documents.uploads import naming
@@ -38,19 +44,22 @@ class AccessDesk:
         return await self._lists.get(caller.tenant_id, document_id)
 
     async def set(
-        self, caller: Principal, document_id: str, make: Callable[[Document], DocumentAccess] | None
+        self,
+        caller: Principal,
+        document_id: str,
+        make: Callable[[Document], DocumentAccess] | None,
+        if_match: str = "",
     ) -> DocumentAccess | None:
         """Gives a document the list that `make` makes, or takes its list away; the list as it is now. It is in force when this
-        returns, and at other processes a moment later. Raises DocumentNotFound, NotYours, BadAccess where the collection has no
-        owner, and what `make` raises."""
+        returns, and at other processes a moment later. Raises DocumentNotFound, NotYours, AccessChanged where the list has another
+        etag than `if_match`, BadAccess where the collection has no owner, and what `make` raises."""
         stored = await self._found(caller, document_id)
         access = make(stored.document) if make is not None else None
         if access is not None:
             check_owned(await self._catalog.get_to_edit(caller, stored.document.collection_id))
-        if access is None:
-            await self._lists.remove(caller.tenant_id, document_id)
-        else:
-            await self._lists.put(caller.tenant_id, document_id, access)
+        await self._lists.replace(
+            caller.tenant_id, document_id, access, lambda listed: check_unchanged(if_match, access_etag(listed))
+        )
         with suppress(Aborted):  # another change of the document is told to who follows it as well
             await self._documents.update(life.note_access(stored.document, self._now()), stored.version)
         return access

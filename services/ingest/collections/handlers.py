@@ -20,6 +20,7 @@ from services.ingest.adapters.jetstream.encoding import (
     member_message,
 )
 from services.ingest.collections.document_access import AccessDesk
+from services.ingest.documents.access import access_etag, members_etag
 from services.ingest.documents.catalog import Catalog
 from services.ingest.documents.listing import DocumentCounts, Listing
 from services.ingest.documents.models import Collection
@@ -35,15 +36,15 @@ class AccessMethods:
         self, request: ingest_pb2.GetDocumentAccessRequest, context: Any
     ) -> ingest_pb2.GetDocumentAccessResponse:
         access = await self._access_desk.get(current_principal(), request.document_id)
-        return ingest_pb2.GetDocumentAccessResponse(access=access_message(access))
+        return ingest_pb2.GetDocumentAccessResponse(access=access_message(access), etag=access_etag(access))
 
     async def SetDocumentAccess(
         self, request: ingest_pb2.SetDocumentAccessRequest, context: Any
     ) -> ingest_pb2.SetDocumentAccessResponse:
         wanted = request.access if request.HasField("access") else None
         make = (lambda document: decode_access(wanted, document.collection_id)) if wanted is not None else None
-        access = await self._access_desk.set(current_principal(), request.document_id, make)
-        return ingest_pb2.SetDocumentAccessResponse(access=access_message(access))
+        access = await self._access_desk.set(current_principal(), request.document_id, make, request.if_match)
+        return ingest_pb2.SetDocumentAccessResponse(access=access_message(access), etag=access_etag(access))
 
 
 class CollectionMethods:
@@ -115,21 +116,26 @@ class CollectionMethods:
         self, request: ingest_pb2.ListCollectionMembersRequest, context: Any
     ) -> ingest_pb2.ListCollectionMembersResponse:
         found = await self._catalog.members(current_principal(), request.collection_id)
-        return ingest_pb2.ListCollectionMembersResponse(members=map(member_message, found))
+        return ingest_pb2.ListCollectionMembersResponse(members=map(member_message, found), etag=members_etag(found))
 
     async def SetCollectionMember(
         self, request: ingest_pb2.SetCollectionMemberRequest, context: Any
     ) -> ingest_pb2.SetCollectionMemberResponse:
         member = decode_member(request.member)
-        members = await self._catalog.set_member(current_principal(), request.collection_id, member)
-        return ingest_pb2.SetCollectionMemberResponse(members=map(member_message, members))
+        caller = current_principal()
+        members = await self._catalog.set_member(caller, request.collection_id, member, request.if_match)
+        return ingest_pb2.SetCollectionMemberResponse(members=map(member_message, members), etag=members_etag(members))
 
     async def RemoveCollectionMember(
         self, request: ingest_pb2.RemoveCollectionMemberRequest, context: Any
     ) -> ingest_pb2.RemoveCollectionMemberResponse:
         kind = MEMBER_KIND_BY_NUMBER.get(request.kind, "")
-        members = await self._catalog.remove_member(current_principal(), request.collection_id, kind, request.name)
-        return ingest_pb2.RemoveCollectionMemberResponse(members=map(member_message, members))
+        members = await self._catalog.remove_member(
+            current_principal(), request.collection_id, kind, request.name, request.if_match
+        )
+        return ingest_pb2.RemoveCollectionMemberResponse(
+            members=map(member_message, members), etag=members_etag(members)
+        )
 
     async def DeleteCollection(
         self, request: ingest_pb2.DeleteCollectionRequest, context: Any

@@ -1,14 +1,16 @@
 """Whether a caller may read or change a document, by the caller's role on its collection and by its access list. Whatever the
 caller may not read is refused in the very words for what does not exist."""
 
+import hashlib
+import json
 import re
 from collections.abc import Awaitable, Callable, Iterable
 
 from kit.access.principal import GROUP_PATTERN, SUBJECT_PATTERN, Principal
-from kit.stores.collections import Role, role_of
+from kit.stores.collections import Member, Role, role_of
 from kit.stores.document_access import DocumentAccess
 from services.ingest.documents.models import Collection, Document
-from services.ingest.errors import BadAccess, DocumentNotFound, NotYours
+from services.ingest.errors import AccessChanged, BadAccess, DocumentNotFound, NotYours
 from services.ingest.ports import AccessLists, CollectionStore
 
 _LISTED_MAX = 1000
@@ -97,6 +99,31 @@ def check_owned(collection: Collection) -> None:
             f"collection {collection.collection_id} has no owner, so everybody owns it and reads all documents in it, whatever "
             "list they have; share it or set its visibility first, which makes you its owner, or use a collection of your own"
         )
+
+
+def access_etag(listed: DocumentAccess | None) -> str:
+    """Names the state of a document's list; None is a document without one."""
+    return _etag(None if listed is None else [sorted(listed.subjects), sorted(listed.groups)])
+
+
+def members_etag(members: Iterable[Member]) -> str:
+    """Names the state of a collection's members."""
+    return _etag(sorted([each.kind, each.name, each.role] for each in members))
+
+
+def check_unchanged(if_match: str, etag: str) -> None:
+    """Before a change of a list that a caller has read: two who change it at once must not undo each other's. Raises
+    AccessChanged."""
+    if if_match and if_match != etag:
+        raise AccessChanged(
+            "somebody else has changed this list since you read it, and nothing was changed now; read it again, and make your "
+            "change to the list as it is now",
+            etag=etag,
+        )
+
+
+def _etag(state: object) -> str:
+    return hashlib.sha256(json.dumps(state).encode()).hexdigest()[:32]
 
 
 def no_document(document_id: str) -> DocumentNotFound:

@@ -22,7 +22,7 @@ from kit.stores.collections import (
     own_id,
 )
 from kit.vocabulary.memory_modes import MEMORY_MODES
-from services.ingest.documents.access import not_yours
+from services.ingest.documents.access import check_unchanged, members_etag, not_yours
 from services.ingest.documents.models import Collection
 from services.ingest.documents.uploads import naming
 from services.ingest.errors import (
@@ -219,15 +219,19 @@ class Catalog:
         """Who has a role on it besides its owner, subjects before groups. Raises CollectionNotFound, NotYours."""
         return (await self.get_to_manage(caller, collection_id)).members
 
-    async def set_member(self, caller: Principal, collection_id: str, member: Member) -> Sequence[Member]:
+    async def set_member(
+        self, caller: Principal, collection_id: str, member: Member, if_match: str = ""
+    ) -> Sequence[Member]:
         """Gives a subject or a group a role, or another one; the members as they are now. Who shares a collection that has no owner
-        becomes its owner. Raises BadMember, CollectionNotFound, NotYours, CollectionProtected."""
+        becomes its owner. Raises BadMember, CollectionNotFound, NotYours, CollectionProtected, and AccessChanged where the members
+        have another etag than `if_match`."""
         _check_member(member)
         await self.get_to_manage(caller, collection_id)
         if naming.is_default(collection_id):
             raise CollectionProtected("a default collection stays private; make a collection to share its documents")
 
         def changed(stored: Collection) -> Collection:
+            check_unchanged(if_match, members_etag(stored.members))
             if (member.kind, member.name) == (MemberKind.SUBJECT, stored.owner):
                 raise BadMember(f"{member.name} owns the collection and needs no other role")
             members = _sorted([*_without(stored.members, member.kind, member.name), member])
@@ -239,13 +243,18 @@ class Catalog:
 
         return (await self._change(caller, collection_id, changed)).members
 
-    async def remove_member(self, caller: Principal, collection_id: str, kind: str, name: str) -> Sequence[Member]:
-        """Takes the role away, if there is one; the members as they are now. Raises CollectionNotFound, NotYours."""
+    async def remove_member(
+        self, caller: Principal, collection_id: str, kind: str, name: str, if_match: str = ""
+    ) -> Sequence[Member]:
+        """Takes the role away, if there is one; the members as they are now. Raises CollectionNotFound, NotYours, and AccessChanged
+        where the members have another etag than `if_match`."""
         await self.get_to_manage(caller, collection_id)
-        changed = await self._change(
-            caller, collection_id, lambda stored: replace(stored, members=_without(stored.members, kind, name))
-        )
-        return changed.members
+
+        def changed(stored: Collection) -> Collection:
+            check_unchanged(if_match, members_etag(stored.members))
+            return replace(stored, members=_without(stored.members, kind, name))
+
+        return (await self._change(caller, collection_id, changed)).members
 
     async def delete(self, caller: Principal, collection_id: str) -> bool:
         """Nobody finds the collection from now on, and its documents are removed; False while that goes on. Raises

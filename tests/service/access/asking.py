@@ -4,14 +4,17 @@ compared. Each caller shows an API key of their own."""
 import asyncio
 import itertools
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Self
 from urllib.parse import quote, unquote
 
 import httpx
+from fastapi.routing import iter_route_contexts
 from pydantic import SecretStr
+from starlette.routing import WebSocketRoute
 
 from kit.access.principal import Principal
 from kit.jetstream import connect
@@ -76,12 +79,19 @@ def _places_of(operation: dict[str, Any], openapi: dict[str, Any]) -> Iterator[t
 
 def _members(schema: dict[str, Any], openapi: dict[str, Any]) -> Iterator[tuple[str, ...]]:
     """Paths of all members of a body that hold text."""
-    for each in resolved(schema, openapi):
+    for each in _alternatives(schema, openapi):
         for name, member in each.get("properties", {}).items():
             if _holds_text(member, openapi):
                 yield (name,)
             for names in _members(member, openapi):
                 yield name, *names
+
+
+def _alternatives(schema: dict[str, Any], openapi: dict[str, Any]) -> list[dict[str, Any]]:
+    """With the schema itself where it has both members and alternatives."""
+    if "$ref" in schema:
+        schema = openapi["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
+    return [*([schema] if "properties" in schema and "anyOf" in schema else []), *resolved(schema, openapi)]
 
 
 def _holds_text(schema: dict[str, Any], openapi: dict[str, Any]) -> bool:
@@ -125,6 +135,11 @@ class Gateway:
         nats = await stack.enter_async_context(connect(world.nats_url, name="test"))
         return cls(app, await KeyDesk.open(nats), stack)
 
+    def websockets(self) -> set[str]:
+        """The paths of all that are served."""
+        routes = (each.original_route for each in iter_route_contexts(self._app.routes))
+        return {each.path for each in routes if isinstance(each, WebSocketRoute)}
+
     async def client(self, principal: Principal) -> httpx.AsyncClient:
         """Asks with a key of the principal's."""
         return await self.client_with(bearer(await self.key(principal)))
@@ -137,7 +152,7 @@ class Gateway:
     async def key(self, principal: Principal, **changes: Any) -> str:
         """The text of a new key of the principal's."""
         scopes, who = sorted(principal.scopes), {"subject": principal.subject, "tenant_id": principal.tenant_id}
-        return await self.desk.issue(*scopes, **who, **changes)
+        return await self.desk.issue(*scopes, **who, groups=sorted(principal.groups), **changes)
 
 
 async def openapi_of(client: httpx.AsyncClient) -> dict[str, Any]:
@@ -156,8 +171,16 @@ def operations_below_v1(openapi: dict[str, Any]) -> list[tuple[str, str]]:
     ]
 
 
-async def ask(client: httpx.AsyncClient, place: Place, value: str, world: World, written: str = "") -> httpx.Response:
-    """A request that is complete but for being a stranger's. `written` stands for the value in the path, encoded in some way."""
+async def ask(
+    client: httpx.AsyncClient,
+    place: Place,
+    value: str,
+    world: World,
+    written: str = "",
+    beside: Mapping[Place, str] = MappingProxyType({}),
+) -> httpx.Response:
+    """A request that is complete but for being a stranger's. `written` stands for the value in the path, encoded in some way;
+    `beside` are ids at other places of the operation."""
     defaults = {
         **PATHS,
         **{name: UNKNOWN[kind] for name in PATHS if (kind := kind_of(name))},
@@ -166,6 +189,7 @@ async def ask(client: httpx.AsyncClient, place: Place, value: str, world: World,
     in_path = {name: quote(each, safe="") for name, each in defaults.items()}
     if place.where == "path":
         in_path[place.names[0]] = written or quote(value, safe="")
+    in_path |= {each.names[0]: id_ for each, id_ in beside.items() if each.where == "path"}
     headers = {"Accept": "application/json"} | ({place.names[0]: value} if place.where == "header" else {})
     return await client.request(
         place.method,
@@ -173,11 +197,11 @@ async def ask(client: httpx.AsyncClient, place: Place, value: str, world: World,
         params=QUERIES.get((place.method, place.path), {})
         | ({place.names[0]: value} if place.where == "query" else {}),
         headers=headers,
-        **_content(place, value, world),
+        **_content(place, value, world, beside),
     )
 
 
-def _content(place: Place, value: str, world: World) -> dict[str, Any]:
+def _content(place: Place, value: str, world: World, beside: Mapping[Place, str]) -> dict[str, Any]:
     if place.method == "POST" and place.path == UPLOAD:
         return {"files": {"file": (f"{next(NEW)}.md", b"# Mine\n\nNothing.")}}
     if not place.body:
@@ -185,8 +209,17 @@ def _content(place: Place, value: str, world: World) -> dict[str, Any]:
     body = json.loads(json.dumps(BODIES[place.body]))
     if place.body == "NewCollection":
         body["id"] = f"new-{next(NEW)}"
+    if place.body == "NewSource":
+        body |= {
+            "kind": "feed",
+            "name": f"feed-{next(NEW)}",
+            "settings": {"url": "http://127.0.0.1:9/feed.xml"},
+        }  # one that takes no scope
     if place.kind == "approval":
         body["arguments_hash"] = world.things.arguments_hash
+    for each, id_ in beside.items():
+        if each.where == "body":
+            _put(body, each.names, id_)
     if place.where == "body":
         _put(body, place.names, value)
     return {"json": body}

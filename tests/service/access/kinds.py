@@ -87,6 +87,7 @@ NO_IDS = frozenset(
         ),
         *(
             "if-match",
+            "if_match",
             "if-none-match",
             "last-event-id",
             "operation",

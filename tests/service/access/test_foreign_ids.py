@@ -4,9 +4,10 @@ method or field is tried too, or this fails and says what to add."""
 
 import itertools
 import json
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -45,6 +46,8 @@ BASES: dict[str, Callable[[], dict[str, Any]]] = {
         "member": {"kind": "COLLECTION_MEMBER_KIND_SUBJECT", "name": "eve", "role": "COLLECTION_ROLE_OWNER"}
     },
     "ingest/RemoveCollectionMember": lambda: {"kind": "COLLECTION_MEMBER_KIND_SUBJECT", "name": "ann"},
+    "ingest/CreateSource": lambda: {"kind": "feed", "settings": {"url": "http://127.0.0.1:9/feed.xml"}},
+    "ingest/IndexSourceFile": lambda: {"path": f"{SECRET}/plan.md"},
     "memory/RenameThread": lambda: {"title": "Mine"},
     "memory/AppendMessages": lambda: {"messages": [{"message_id": "m1", "role": "ROLE_USER", "text": "Hello"}]},
     "orchestrator/StartRun": lambda: {"mode": "RUN_MODE_QA", "question": "What is planned?"},
@@ -119,8 +122,8 @@ def put(message: Message, path: tuple[str, ...], value: str) -> None:
         setattr(message, name, value)
 
 
-def request_of(place: Place, value: str, world: World) -> Any:
-    """A request that is complete but for being a stranger's."""
+def request_of(place: Place, value: str, world: World, beside: Mapping[tuple[str, ...], str]) -> Any:
+    """A request that is complete but for being a stranger's. `beside` are ids at other places of it."""
     name = call_name(place.method)
     if name == "ingest/UploadDocument":
         parts = upload_parts("default", f"{next(_NEW)}.md", b"# Mine\n\nNothing.")
@@ -128,16 +131,21 @@ def request_of(place: Place, value: str, world: World) -> Any:
         return iter(parts)
     message = request_class(place.method)()
     json_format.ParseDict(BASES.get(name, dict)(), message)
+    if name == "retriever/FetchChunks" and place.kind == "document":
+        message.chunk_count = 1
     if place.kind == "approval":
         message.arguments_hash = world.things.arguments_hash
-    put(message, place.path, value)
+    for path, id_ in ({**beside, place.path: value}).items():
+        put(message, path, id_)
     return iter([message]) if place.method.client_streaming else message
 
 
-async def told(world: World, place: Place, value: str) -> str:
+async def told(
+    world: World, place: Place, value: str, beside: Mapping[tuple[str, ...], str] = MappingProxyType({})
+) -> str:
     """All that the caller is told, as text."""
     stub = stub_of(world.channels[place.room], place.method)
-    answer = getattr(stub, place.method.name)(request_of(place, value, world), timeout=TIMEOUT_S)
+    answer = getattr(stub, place.method.name)(request_of(place, value, world, beside), timeout=TIMEOUT_S)
     try:
         if not place.method.server_streaming:
             return json.dumps(without_progress(json.loads(_text(await answer))), ensure_ascii=False)

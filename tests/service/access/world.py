@@ -44,7 +44,7 @@ SECRET = "zanzibar"
 ENDLESSLY = "endlessly"
 """A word in questions whose answer does not end."""
 TIMEOUT_S = 60.0
-_UNREADABLE = "unreadable"
+UNREADABLE = "unreadable"
 """A word that the model server fails at, so that the job of a text with it is given up."""
 _FORGET = {"index": 0, "id": "c1", "function": {"name": "rag_forget", "arguments": f'{{"document": "{SECRET}.md"}}'}}
 
@@ -59,7 +59,7 @@ class ModelServer(FakeModelServer):
         return reranker_pb2.GetTokenizerResponse()
 
     async def Embed(self, request: reranker_pb2.EmbedRequest, context: Any) -> reranker_pb2.EmbedResponse:
-        if any(_UNREADABLE in text for text in request.texts):
+        if any(UNREADABLE in text for text in request.texts):
             raise FailedPrecondition("the model server cannot read this", reason="EMBEDDING_SPACE_MISMATCH")
         return await super().Embed(request, context)
 
@@ -133,7 +133,13 @@ async def _services(stack: AsyncExitStack, nats_url: str, data_dir: Path, model_
     }
     stored = {"nats_url": nats_url}
     neighbours = {"reranker_address": models, "retriever_address": at["retriever"]}
-    reading = {"data_dir": data_dir / "ingest", "parse_time_limit_s": 20.0, **stored, **neighbours}
+    reading = {
+        "data_dir": data_dir / "ingest",
+        "parse_time_limit_s": 20.0,
+        "egress_allowed_networks": "127.0.0.1/32",  # for a source whose changes take a role, and no scope
+        **stored,
+        **neighbours,
+    }
     served = [
         (
             retriever.run,
@@ -189,21 +195,26 @@ async def _fill_documents(world: World) -> None:
     request = ingest_pb2.CreateCollectionRequest(collection_id="anns", name=SECRET, idempotency_key=ids["key"])
     ids["collection"] = (await stub.CreateCollection(request, timeout=TIMEOUT_S)).collection.collection_id
     text = f"# {SECRET}\n\nThe plan for {SECRET} is to leave in spring."
-    ids["document"] = await _read_document(world, f"{SECRET}.md", text)
-    await _read_document(world, f"{SECRET}-{_UNREADABLE}.md", f"# {SECRET}\n\nThis is {_UNREADABLE}.")
+    ids["document"] = await read_document(world, f"{SECRET}.md", text)
+    await read_document(world, f"{SECRET}-{UNREADABLE}.md", f"# {SECRET}\n\nThis is {UNREADABLE}.")
     (letter,) = (await stub.ListDeadLetters(ingest_pb2.ListDeadLettersRequest(), timeout=TIMEOUT_S)).dead_letters
     ids["dead letter"] = letter.dead_letter_id
-    new = ingest_pb2.CreateSourceRequest(
-        kind="folder", collection_id=ids["collection"], name=SECRET, settings={"folder": "watched"}
-    )
-    with use_principal(replace(ANN, scopes=frozenset({ADMIN}))):  # she may watch a folder of the server
-        ids["source"] = (await stub.CreateSource(new, timeout=TIMEOUT_S)).source.source_id
+    ids["source"] = await make_source(world, SECRET)
     search = retriever_pb2.SearchRequest(queries=[SECRET], collection_ids=[ids["collection"]])
     hits = (await world.stub("retriever").Search(search, timeout=TIMEOUT_S)).hits
     ids["chunk"], ids["revision"] = hits[0].chunk.chunk_id, hits[0].chunk.revision_id
 
 
-async def _read_document(world: World, name: str, text: str) -> str:
+async def make_source(world: World, name: str) -> str:
+    """A folder of the server in Ann's collection, as its id."""
+    new = ingest_pb2.CreateSourceRequest(
+        kind="folder", collection_id=world.things.ids["collection"], name=name, settings={"folder": "watched"}
+    )
+    with use_principal(replace(ANN, scopes=frozenset({ADMIN}))):  # she may watch a folder of the server
+        return str((await world.stub("ingest").CreateSource(new, timeout=TIMEOUT_S)).source.source_id)
+
+
+async def read_document(world: World, name: str, text: str) -> str:
     """Uploads it and waits until it is ready or has failed."""
     stub = world.stub("ingest")
     parts = upload_parts(world.things.ids["collection"], name, text.encode())

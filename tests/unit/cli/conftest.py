@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -52,9 +53,21 @@ class Handler(BaseHTTPRequestHandler):
         """A JSON answer."""
         self.content(json.dumps(value).encode(), status, "application/json")
 
-    def content(self, body: bytes, status: int = 200, media_type: str = "text/markdown") -> None:
+    def tagged(self, value: Any, etag: str) -> None:
+        """A JSON answer with its etag."""
+        self.content(json.dumps(value).encode(), 200, "application/json", {"ETag": etag})
+
+    def content(
+        self,
+        body: bytes,
+        status: int = 200,
+        media_type: str = "text/markdown",
+        headers: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
         """Any answer."""
         self.send_response(status)
+        for name, each in headers.items():
+            self.send_header(name, each)
         self.send_header("content-type", media_type)
         self.send_header("content-length", str(len(body)))
         self.end_headers()

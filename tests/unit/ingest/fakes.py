@@ -198,6 +198,19 @@ class FakeAccessLists:
     async def remove(self, tenant_id: str, document_id: str) -> None:
         self.lists.pop((tenant_id, document_id), None)
 
+    async def replace(
+        self,
+        tenant_id: str,
+        document_id: str,
+        access: DocumentAccess | None,
+        check: Callable[[DocumentAccess | None], None],
+    ) -> None:
+        check(self.known(tenant_id, document_id))
+        if access is None:
+            await self.remove(tenant_id, document_id)
+        else:
+            await self.put(tenant_id, document_id, access)
+
 
 class FakeSourceStore:
     def __init__(self) -> None:

@@ -10,11 +10,12 @@ import pytest
 
 from kit.access.principal import Principal
 from kit.errors import GroundworkError
-from kit.stores.collections import Member, Visibility
+from kit.stores.collections import Member, MemberKind, Role, Visibility
 from kit.stores.document_access import DocumentAccess
-from services.ingest.documents.access import access_list
+from services.ingest.documents.access import access_etag, access_list, members_etag
 from services.ingest.documents.listing import Page
 from services.ingest.documents.models import Content, Document, Status
+from services.ingest.errors import AccessChanged
 from tests.unit.ingest.world import ADMINISTRATOR, ANN, BOB, TENANT, World
 
 IN_LEGAL = replace(BOB, subject="carol", groups=frozenset({"legal"}))
@@ -194,3 +195,28 @@ async def test_list_that_cannot_be_used_is_refused(subjects: list[str], groups: 
     with pytest.raises(GroundworkError) as told:
         access_list("papers", subjects, groups)
     assert told.value.reason == "BAD_ACCESS"
+
+
+async def test_list_that_somebody_else_has_changed_is_not_overwritten(world: World, document: Document) -> None:
+    read = access_etag(await world.access_desk.get(ANN, document.document_id))
+    theirs = DocumentAccess("papers", subjects=frozenset({"carol"}))
+    await world.access_desk.set(ANN, document.document_id, lambda _: theirs, read)
+    for change in (lambda _: DocumentAccess("papers"), None):
+        with pytest.raises(AccessChanged) as refused:
+            await world.access_desk.set(ANN, document.document_id, change, read)
+    assert await world.access_desk.get(ANN, document.document_id) == theirs
+    assert refused.value.metadata["etag"] == access_etag(theirs)
+    assert await world.access_desk.set(ANN, document.document_id, None, access_etag(theirs)) is None
+
+
+async def test_members_that_somebody_else_has_changed_are_not_overwritten(world: World) -> None:
+    await world.catalog.create(ANN, "plans", "Plans")
+    read = members_etag(await world.catalog.members(ANN, "plans"))
+    bob, eve = (Member(MemberKind.SUBJECT, name, Role.VIEWER) for name in ("bob", "eve"))
+    shared = await world.catalog.set_member(ANN, "plans", bob, read)
+    with pytest.raises(AccessChanged):
+        await world.catalog.set_member(ANN, "plans", eve, read)
+    with pytest.raises(AccessChanged):
+        await world.catalog.remove_member(ANN, "plans", MemberKind.SUBJECT, "bob", read)
+    assert await world.catalog.members(ANN, "plans") == (bob,)
+    assert not await world.catalog.remove_member(ANN, "plans", MemberKind.SUBJECT, "bob", members_etag(shared))

@@ -4,19 +4,20 @@ import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState, type FormEvent } from "react";
 import { useTranslation } from "react-i18next";
 import { Button, Confirm, Failure, Field, Icon, IconButton } from "../../parts";
-import { changeAccess, loadAccess, openAccess, restrictAccess, type Access, type Change, type Kind } from "./access";
+import { changeAccess, loadAccess, openAccess, restrictAccess, wasChanged, type Change, type Kind, type Listed } from "./access";
 
 export function AccessList({ documentId }: { documentId: string }) {
   const { t } = useTranslation();
   const queries = useQueryClient();
   const key = ["access", documentId];
-  const { data, error } = useQuery({
+  const { data: read, error } = useQuery({
     queryKey: key,
     queryFn: () => loadAccess(documentId),
     retry: false,
   });
+  const data = read?.list;
   const [isOpening, setOpening] = useState(false);
-  const onSuccess = (now: Access) => queries.setQueryData(key, now);
+  const onSuccess = (now: Listed) => queries.setQueryData(key, now);
   const set = useMutation({
     mutationFn: (change: Change | "restrict") => (change === "restrict" ? restrictAccess(documentId) : changeAccess(documentId, change)),
     onSuccess,
@@ -24,7 +25,13 @@ export function AccessList({ documentId }: { documentId: string }) {
   });
   const listOf = (kind: Kind) => data?.[kind] ?? [];
   const open = async () => {
-    onSuccess(await openAccess(documentId));
+    try {
+      onSuccess(await openAccess(documentId, read?.etag ?? ""));
+    } catch (error) {
+      if (!wasChanged(error)) throw error;
+      await queries.invalidateQueries({ queryKey: key });
+      throw new Error(t("access.changed"));
+    }
   };
   return (
     <details className="access" data-testid="access">

@@ -3,11 +3,15 @@
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState, type FormEvent } from "react";
 import { useTranslation } from "react-i18next";
-import { api, bodyOf, dataOf } from "../../api/client";
+import { api, bodyOf } from "../../api/client";
 import type { Schemas } from "../../api/types";
 import { Button, Dialog, Failure, Field, IconButton } from "../../parts";
+import { ifMatch, wasChanged } from "./access";
 
 type Member = Schemas["NewCollectionMember"];
+type Listed = Schemas["CollectionMembers"] & { etag: string };
+
+const PATH = "/v1/collections/{collection_id}/members";
 const KINDS: Member["kind"][] = ["subject", "group"];
 const ROLES: Member["role"][] = ["viewer", "editor", "owner"];
 
@@ -18,22 +22,27 @@ export function MembersDialog({ collectionId, name, onClose }: { collectionId: s
   const key = ["members", collectionId];
   const { data, error } = useQuery({
     queryKey: key,
-    queryFn: () => dataOf(api.GET("/v1/collections/{collection_id}/members", { params: { path } })),
+    queryFn: async () => listed(await api.GET(PATH, { params: { path }, cache: "no-store" })),
   });
   const [who, setWho] = useState("");
   const [kind, setKind] = useState<Member["kind"]>("subject");
   const [role, setRole] = useState<Member["role"]>("viewer");
-  const onSuccess = (now: Schemas["CollectionMembers"]) => queries.setQueryData(key, now);
+  const onSuccess = (now: Listed) => queries.setQueryData(key, now);
+  const onError = (error: Error) => wasChanged(error) && void queries.invalidateQueries({ queryKey: key });
+  const header = ifMatch(data?.etag ?? "");
   const give = useMutation({
-    mutationFn: (member: Member) =>
-      dataOf(api.PUT("/v1/collections/{collection_id}/members", { params: { path }, body: bodyOf<Member>(member) })),
+    mutationFn: async (member: Member) =>
+      listed(await api.PUT(PATH, { params: { path, header }, body: bodyOf<Member>(member) })),
     onSuccess,
+    onError,
   });
   const take = useMutation({
-    mutationFn: (query: { kind: Member["kind"]; name: string }) =>
-      dataOf(api.DELETE("/v1/collections/{collection_id}/members", { params: { path, query } })),
+    mutationFn: async (query: { kind: Member["kind"]; name: string }) =>
+      listed(await api.DELETE(PATH, { params: { path, query, header } })),
     onSuccess,
+    onError,
   });
+  const failed = error ?? give.error ?? take.error;
   const submit = (event: FormEvent) => {
     event.preventDefault();
     give.mutate({ kind, name: who.trim(), role }, { onSuccess: () => setWho("") });
@@ -41,7 +50,7 @@ export function MembersDialog({ collectionId, name, onClose }: { collectionId: s
   return (
     <Dialog title={t("members.title", { name })} isOpen onClose={onClose} className="small" testId="members">
       <div className="stack">
-        <Failure>{error?.message ?? give.error?.message ?? take.error?.message}</Failure>
+        <Failure>{wasChanged(failed) ? t("access.changed") : failed?.message}</Failure>
         <ul className="stack">
           {data?.members.map((each) => (
             <li key={`${each.kind} ${each.name}`} className="actions start" data-testid="member">
@@ -104,4 +113,9 @@ export function MembersDialog({ collectionId, name, onClose }: { collectionId: s
       </div>
     </Dialog>
   );
+}
+
+/** The members with the server's name for this state of the list. */
+function listed(answer: { data?: Schemas["CollectionMembers"]; response: Response }): Listed {
+  return { members: answer.data?.members ?? [], etag: answer.response.headers.get("ETag") ?? "" };
 }

@@ -1,7 +1,7 @@
 // Changes of a document's access list. The server takes it as a whole, so that each change is made to the list as it is by then: a page
 // that has been open for long must not let in again whom somebody else took out.
 
-import { api, bodyOf, dataOf } from "../../api/client";
+import { api, bodyOf, Problem } from "../../api/client";
 import type { Schemas } from "../../api/types";
 
 export type Access = Schemas["DocumentAccess"];
@@ -15,31 +15,62 @@ export interface Change {
 }
 
 const PATH = "/v1/documents/{document_id}/access";
+const ATTEMPTS = 5;
 
-export function loadAccess(documentId: string): Promise<Access> {
-  return dataOf(api.GET(PATH, { params: { path: { document_id: documentId } }, cache: "no-store" }));
+/** A list with the server's name for this state of it. A change is sent with the name, so that it undoes no change of somebody else. */
+export interface Listed {
+  list: Access;
+  etag: string;
+}
+
+/** Whether somebody else changed a list of who may do what since it was read. */
+export function wasChanged(error: unknown): boolean {
+  return error instanceof Problem && error.reason === "ACCESS_CHANGED";
+}
+
+/** The header that makes the server refuse a change of another state. */
+export function ifMatch(etag: string): { "if-match"?: string } {
+  return etag ? { "if-match": etag } : {};
+}
+
+export async function loadAccess(documentId: string): Promise<Listed> {
+  return listed(await api.GET(PATH, { params: { path: { document_id: documentId } }, cache: "no-store" }));
 }
 
 /** Makes one change. A document whose list was removed meanwhile stays open: a list of one name would shut everybody else out. */
-export async function changeAccess(documentId: string, { kind, name, isIn }: Change): Promise<Access> {
-  const now = await loadAccess(documentId);
-  const listed = now[kind] ?? [];
-  if (!now.restricted || listed.includes(name) === isIn) return now;
-  const names = isIn ? [...listed, name] : listed.filter((each) => each !== name);
-  return put(documentId, { subjects: now.subjects, groups: now.groups, [kind]: names });
+export function changeAccess(documentId: string, { kind, name, isIn }: Change): Promise<Listed> {
+  return changed(documentId, (now) => {
+    const names = now[kind] ?? [];
+    if (!now.restricted || names.includes(name) === isIn) return null;
+    const after = isIn ? [...names, name] : names.filter((each) => each !== name);
+    return { subjects: now.subjects, groups: now.groups, [kind]: after };
+  });
 }
 
 /** Begins an empty list; one that somebody else has begun stays. */
-export async function restrictAccess(documentId: string): Promise<Access> {
-  const now = await loadAccess(documentId);
-  return now.restricted ? now : put(documentId, { subjects: [], groups: [] });
+export function restrictAccess(documentId: string): Promise<Listed> {
+  return changed(documentId, (now) => (now.restricted ? null : { subjects: [], groups: [] }));
 }
 
-export function openAccess(documentId: string): Promise<Access> {
-  return dataOf(api.DELETE(PATH, { params: { path: { document_id: documentId } } }));
+/** Takes away the list that was read. One that somebody else has changed since stays, and the refusal is thrown. */
+export async function openAccess(documentId: string, etag: string): Promise<Listed> {
+  return listed(await api.DELETE(PATH, { params: { path: { document_id: documentId }, header: ifMatch(etag) } }));
 }
 
-function put(documentId: string, list: Pick<Access, Kind>): Promise<Access> {
-  const params = { path: { document_id: documentId } };
-  return dataOf(api.PUT(PATH, { params, body: bodyOf<Schemas["NewDocumentAccess"]>(list) }));
+async function changed(documentId: string, after: (now: Access) => Pick<Access, Kind> | null): Promise<Listed> {
+  for (let attempt = 1; ; attempt++) {
+    const now = await loadAccess(documentId);
+    const list = after(now.list);
+    if (list === null) return now;
+    try {
+      const params = { path: { document_id: documentId }, header: ifMatch(now.etag) };
+      return listed(await api.PUT(PATH, { params, body: bodyOf<Schemas["NewDocumentAccess"]>(list) }));
+    } catch (error) {
+      if (!wasChanged(error) || attempt === ATTEMPTS) throw error; // else: it is made to the list as it is by now
+    }
+  }
+}
+
+function listed(answer: { data?: Access; response: Response }): Listed {
+  return { list: answer.data as Access, etag: answer.response.headers.get("ETag") ?? "" };
 }

@@ -955,6 +955,9 @@ class GetDocumentAccessResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     ACCESS_FIELD_NUMBER: _builtins.int
+    ETAG_FIELD_NUMBER: _builtins.int
+    etag: _builtins.str
+    """Names this state of the list. It is the same for the same list."""
     @_builtins.property
     def access(self) -> Global___DocumentAccess:
         """Unset: all who may read its collection."""
@@ -963,10 +966,11 @@ class GetDocumentAccessResponse(_message.Message):
         self,
         *,
         access: Global___DocumentAccess | None = ...,
+        etag: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["access", b"access"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["access", b"access"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["access", b"access", "etag", b"etag"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -980,8 +984,11 @@ class SetDocumentAccessRequest(_message.Message):
 
     DOCUMENT_ID_FIELD_NUMBER: _builtins.int
     ACCESS_FIELD_NUMBER: _builtins.int
+    IF_MATCH_FIELD_NUMBER: _builtins.int
     document_id: _builtins.str
     """Document."""
+    if_match: _builtins.str
+    """Where it is set: the change is made only if the list has this etag, else the call fails with ACCESS_CHANGED."""
     @_builtins.property
     def access(self) -> Global___DocumentAccess:
         """Unset: all who may read its collection."""
@@ -991,10 +998,11 @@ class SetDocumentAccessRequest(_message.Message):
         *,
         document_id: _builtins.str = ...,
         access: Global___DocumentAccess | None = ...,
+        if_match: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["access", b"access"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["access", b"access", "document_id", b"document_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["access", b"access", "document_id", b"document_id", "if_match", b"if_match"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1007,6 +1015,9 @@ class SetDocumentAccessResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     ACCESS_FIELD_NUMBER: _builtins.int
+    ETAG_FIELD_NUMBER: _builtins.int
+    etag: _builtins.str
+    """Names this state of the list. It is the same for the same list."""
     @_builtins.property
     def access(self) -> Global___DocumentAccess:
         """Unset: all who may read its collection."""
@@ -1015,10 +1026,11 @@ class SetDocumentAccessResponse(_message.Message):
         self,
         *,
         access: Global___DocumentAccess | None = ...,
+        etag: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["access", b"access"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["access", b"access"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["access", b"access", "etag", b"etag"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1608,6 +1620,9 @@ class ListCollectionMembersResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     MEMBERS_FIELD_NUMBER: _builtins.int
+    ETAG_FIELD_NUMBER: _builtins.int
+    etag: _builtins.str
+    """Names this state of the list. It is the same for the same list."""
     @_builtins.property
     def members(self) -> _containers.RepeatedCompositeFieldContainer[Global___CollectionMember]:
         """Subjects before groups, by name."""
@@ -1616,10 +1631,11 @@ class ListCollectionMembersResponse(_message.Message):
         self,
         *,
         members: _abc.Iterable[Global___CollectionMember] | None = ...,
+        etag: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["members", b"members"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["etag", b"etag", "members", b"members"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1633,8 +1649,11 @@ class SetCollectionMemberRequest(_message.Message):
 
     COLLECTION_ID_FIELD_NUMBER: _builtins.int
     MEMBER_FIELD_NUMBER: _builtins.int
+    IF_MATCH_FIELD_NUMBER: _builtins.int
     collection_id: _builtins.str
     """Collection."""
+    if_match: _builtins.str
+    """Where it is set: the change is made only if the list has this etag, else the call fails with ACCESS_CHANGED."""
     @_builtins.property
     def member(self) -> Global___CollectionMember:
         """Who, and which role."""
@@ -1644,10 +1663,11 @@ class SetCollectionMemberRequest(_message.Message):
         *,
         collection_id: _builtins.str = ...,
         member: Global___CollectionMember | None = ...,
+        if_match: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["member", b"member"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["collection_id", b"collection_id", "member", b"member"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["collection_id", b"collection_id", "if_match", b"if_match", "member", b"member"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1660,6 +1680,9 @@ class SetCollectionMemberResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     MEMBERS_FIELD_NUMBER: _builtins.int
+    ETAG_FIELD_NUMBER: _builtins.int
+    etag: _builtins.str
+    """Names this state of the list. It is the same for the same list."""
     @_builtins.property
     def members(self) -> _containers.RepeatedCompositeFieldContainer[Global___CollectionMember]:
         """Subjects before groups, by name."""
@@ -1668,10 +1691,11 @@ class SetCollectionMemberResponse(_message.Message):
         self,
         *,
         members: _abc.Iterable[Global___CollectionMember] | None = ...,
+        etag: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["members", b"members"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["etag", b"etag", "members", b"members"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1686,22 +1710,26 @@ class RemoveCollectionMemberRequest(_message.Message):
     COLLECTION_ID_FIELD_NUMBER: _builtins.int
     KIND_FIELD_NUMBER: _builtins.int
     NAME_FIELD_NUMBER: _builtins.int
+    IF_MATCH_FIELD_NUMBER: _builtins.int
     collection_id: _builtins.str
     """Collection."""
     kind: Global___CollectionMemberKind.ValueType
     """What the member is."""
     name: _builtins.str
     """Its name."""
+    if_match: _builtins.str
+    """Where it is set: the change is made only if the list has this etag, else the call fails with ACCESS_CHANGED."""
     def __init__(
         self,
         *,
         collection_id: _builtins.str = ...,
         kind: Global___CollectionMemberKind.ValueType = ...,
         name: _builtins.str = ...,
+        if_match: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["collection_id", b"collection_id", "kind", b"kind", "name", b"name"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["collection_id", b"collection_id", "if_match", b"if_match", "kind", b"kind", "name", b"name"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1714,6 +1742,9 @@ class RemoveCollectionMemberResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     MEMBERS_FIELD_NUMBER: _builtins.int
+    ETAG_FIELD_NUMBER: _builtins.int
+    etag: _builtins.str
+    """Names this state of the list. It is the same for the same list."""
     @_builtins.property
     def members(self) -> _containers.RepeatedCompositeFieldContainer[Global___CollectionMember]:
         """Subjects before groups, by name."""
@@ -1722,10 +1753,11 @@ class RemoveCollectionMemberResponse(_message.Message):
         self,
         *,
         members: _abc.Iterable[Global___CollectionMember] | None = ...,
+        etag: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["members", b"members"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["etag", b"etag", "members", b"members"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

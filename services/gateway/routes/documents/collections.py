@@ -18,7 +18,7 @@ from services.gateway.schemas.documents.documents import (
     NewCollection,
     NewCollectionMember,
 )
-from services.gateway.schemas.fields import CollectionPath, IdempotencyKey, MemberName
+from services.gateway.schemas.fields import CollectionPath, IdempotencyKey, IfAccess, MemberName, etag_in
 from services.gateway.schemas.problem import problems
 
 router = APIRouter(prefix="/v1/collections", tags=["collections"])
@@ -90,16 +90,21 @@ async def delete_collection(collection_id: CollectionPath, services: Services) -
 
 
 @router.get("/{collection_id}/members", dependencies=[NEEDS_QUERY], responses=problems(404))
-async def list_members(collection_id: CollectionPath, services: Services) -> CollectionMembers:
-    """The members of a collection, without its owner. Only owners may ask; others get 403 with `NOT_YOURS`."""
+async def list_members(collection_id: CollectionPath, services: Services, response: Response) -> CollectionMembers:
+    """The members of a collection, without its owner. Only owners may ask; others get 403 with `NOT_YOURS`. The header `ETag` names
+    this state of the list."""
     request = pb.ListCollectionMembersRequest(collection_id=resolve_collection_id(services, collection_id))
     answer = await services.ingest.ListCollectionMembers(request, timeout=services.settings.rpc_timeout_s)
-    return CollectionMembers.model_validate(encode(answer))
+    return _members(answer, response)
 
 
 @router.put("/{collection_id}/members", dependencies=[NEEDS_INGEST], responses=problems(404, 412, 413, 415))
 async def set_member(
-    collection_id: CollectionPath, member: NewCollectionMember, services: Services
+    collection_id: CollectionPath,
+    member: NewCollectionMember,
+    services: Services,
+    response: Response,
+    if_match: IfAccess = None,
 ) -> CollectionMembers:
     """Gives a user or a group a role on a collection, or another role; answers all members. Names are not looked up: a user
     who does not exist yet has the role from the first login on. Only owners may do it; others get 403 with `NOT_YOURS`. Default
@@ -109,25 +114,39 @@ async def set_member(
         member=pb.CollectionMember(
             kind=_kind(member.kind), name=member.name, role=enum_number(pb.CollectionRole.DESCRIPTOR, member.role)
         ),
+        if_match=etag_in(if_match),
     )
     answer = await services.ingest.SetCollectionMember(request, timeout=services.settings.rpc_timeout_s)
-    return CollectionMembers.model_validate(encode(answer))
+    return _members(answer, response)
 
 
-@router.delete("/{collection_id}/members", dependencies=[NEEDS_INGEST], responses=problems(404))
+@router.delete("/{collection_id}/members", dependencies=[NEEDS_INGEST], responses=problems(404, 412))
 async def remove_member(
     collection_id: CollectionPath,
     services: Services,
+    response: Response,
     kind: Annotated[MemberKind, Query(description="`subject` or `group`.")],
     name: Annotated[MemberName, Query(description="Of the subject or the group.")],
+    if_match: IfAccess = None,
 ) -> CollectionMembers:
     """Takes the role from a user or a group; answers who is left. It takes effect within seconds, and is harmless when repeated. It
     takes the role of an owner: 403 with `NOT_YOURS`."""
     request = pb.RemoveCollectionMemberRequest(
-        collection_id=resolve_collection_id(services, collection_id), kind=_kind(kind), name=name
+        collection_id=resolve_collection_id(services, collection_id),
+        kind=_kind(kind),
+        name=name,
+        if_match=etag_in(if_match),
     )
     answer = await services.ingest.RemoveCollectionMember(request, timeout=services.settings.rpc_timeout_s)
-    return CollectionMembers.model_validate(encode(answer))
+    return _members(answer, response)
+
+
+def _members(
+    answer: pb.ListCollectionMembersResponse | pb.SetCollectionMemberResponse | pb.RemoveCollectionMemberResponse,
+    response: Response,
+) -> CollectionMembers:
+    response.headers["ETag"] = f'"{answer.etag}"'
+    return CollectionMembers(members=encode(answer)["members"])
 
 
 def _kind(word: str) -> Any:

@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator
 from typing import Annotated
 from urllib.parse import quote
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Query, Response
 from fastapi.responses import StreamingResponse
 from groundwork.common.v1 import common_pb2
 from groundwork.ingest.v1 import ingest_pb2 as pb
@@ -25,7 +25,15 @@ from services.gateway.schemas.documents.documents import (
     NewDocumentAccess,
     UploadedDocument,
 )
-from services.gateway.schemas.fields import CollectionPath, DocumentPath, IdempotencyKey, PageSize, PageToken
+from services.gateway.schemas.fields import (
+    CollectionPath,
+    DocumentPath,
+    IdempotencyKey,
+    IfAccess,
+    PageSize,
+    PageToken,
+    etag_in,
+)
 from services.gateway.schemas.problem import problems
 
 router = APIRouter(prefix="/v1", tags=["documents"])
@@ -140,32 +148,43 @@ def document_body(message: pb.Document) -> Document:
 
 
 @router.get("/documents/{document_id}/access", dependencies=[NEEDS_QUERY], responses=problems(404))
-async def get_access(document_id: DocumentPath, services: Services) -> DocumentAccess:
-    """Who may read a document of those who may read its collection. It takes the role of an editor: 403 with `NOT_YOURS`."""
+async def get_access(document_id: DocumentPath, services: Services, response: Response) -> DocumentAccess:
+    """Who may read a document of those who may read its collection. It takes the role of an editor: 403 with `NOT_YOURS`. The
+    header `ETag` names this state of the list."""
     request = pb.GetDocumentAccessRequest(document_id=document_id)
-    return _access(await services.ingest.GetDocumentAccess(request, timeout=services.settings.rpc_timeout_s))
+    return _access(await services.ingest.GetDocumentAccess(request, timeout=services.settings.rpc_timeout_s), response)
 
 
-@router.put("/documents/{document_id}/access", dependencies=[NEEDS_INGEST], responses=problems(404, 413, 415))
-async def set_access(document_id: DocumentPath, access: NewDocumentAccess, services: Services) -> DocumentAccess:
+@router.put("/documents/{document_id}/access", dependencies=[NEEDS_INGEST], responses=problems(404, 412, 413, 415))
+async def set_access(
+    document_id: DocumentPath,
+    access: NewDocumentAccess,
+    services: Services,
+    response: Response,
+    if_match: IfAccess = None,
+) -> DocumentAccess:
     """Gives a document an access list. It narrows who reads the document: nobody reads it who may not read its collection, and its
     owners always do. It is in force a moment later, in every replica within 30 s. It takes the role of an editor: 403 with
-    `NOT_YOURS`. 400 with `BAD_ACCESS` in a collection without an owner, where a list would hide nothing."""
+    `NOT_YOURS`. 400 with `BAD_ACCESS` in a collection without an owner, where a list would hide nothing. The list is replaced as a
+    whole: send `If-Match`, so that two who change it at once lose nothing."""
     wanted = pb.DocumentAccess(subjects=access.subjects, groups=access.groups)
-    request = pb.SetDocumentAccessRequest(document_id=document_id, access=wanted)
-    return _access(await services.ingest.SetDocumentAccess(request, timeout=services.settings.rpc_timeout_s))
+    request = pb.SetDocumentAccessRequest(document_id=document_id, access=wanted, if_match=etag_in(if_match))
+    return _access(await services.ingest.SetDocumentAccess(request, timeout=services.settings.rpc_timeout_s), response)
 
 
-@router.delete("/documents/{document_id}/access", dependencies=[NEEDS_INGEST], responses=problems(404))
-async def remove_access(document_id: DocumentPath, services: Services) -> DocumentAccess:
+@router.delete("/documents/{document_id}/access", dependencies=[NEEDS_INGEST], responses=problems(404, 412))
+async def remove_access(
+    document_id: DocumentPath, services: Services, response: Response, if_match: IfAccess = None
+) -> DocumentAccess:
     """Takes the access list away: all who may read its collection read the document. It takes the role of an editor: 403 with
     `NOT_YOURS`."""
-    request = pb.SetDocumentAccessRequest(document_id=document_id)
-    return _access(await services.ingest.SetDocumentAccess(request, timeout=services.settings.rpc_timeout_s))
+    request = pb.SetDocumentAccessRequest(document_id=document_id, if_match=etag_in(if_match))
+    return _access(await services.ingest.SetDocumentAccess(request, timeout=services.settings.rpc_timeout_s), response)
 
 
-def _access(answer: pb.GetDocumentAccessResponse | pb.SetDocumentAccessResponse) -> DocumentAccess:
+def _access(answer: pb.GetDocumentAccessResponse | pb.SetDocumentAccessResponse, response: Response) -> DocumentAccess:
     access = answer.access
+    response.headers["ETag"] = f'"{answer.etag}"'
     return DocumentAccess(
         restricted=answer.HasField("access"), subjects=list(access.subjects), groups=list(access.groups)
     )

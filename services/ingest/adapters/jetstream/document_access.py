@@ -1,6 +1,9 @@
 """Access lists of documents in a JetStream key-value bucket, which the retriever follows too."""
 
-from kit.jetstream import KeyValue, Nats
+from collections.abc import Callable
+
+from kit.errors import Aborted, AlreadyExists
+from kit.jetstream import Entry, KeyValue, Nats
 from kit.shared_state import DOCUMENT_ACCESS
 from kit.stores.document_access import DocumentAccess, DocumentAccessMap, decode, encode
 
@@ -40,6 +43,33 @@ class NatsAccessLists:
         if await self.get(tenant_id, document_id) is not None:
             await self._lists.purge(f"{tenant_id}.{document_id}")
             await self._heard_of(await self._lists.last_revision())
+
+    async def replace(
+        self,
+        tenant_id: str,
+        document_id: str,
+        access: DocumentAccess | None,
+        check: Callable[[DocumentAccess | None], None],
+    ) -> None:
+        key = f"{tenant_id}.{document_id}"
+        while True:
+            entry = await self._lists.get(key)
+            stored = None if entry is None or entry.value is None else entry
+            check(decode(stored.value or b"") if stored is not None else None)
+            try:
+                revision = await self._replaced(key, access, stored)
+            except (Aborted, AlreadyExists):  # another writer was first: `check` sees what it wrote
+                continue
+            return await self._heard_of(revision)
+
+    async def _replaced(self, key: str, access: DocumentAccess | None, stored: Entry | None) -> int:
+        if access is None:
+            if stored is not None:
+                await self._lists.purge(key, stored.revision)
+            return await self._lists.last_revision()
+        if stored is None:
+            return await self._lists.create(key, encode(access))
+        return await self._lists.update(key, encode(access), stored.revision)
 
     async def _heard_of(self, revision: int) -> None:
         if self._is_followed:
