@@ -47,7 +47,7 @@ BASES: dict[str, Callable[[], dict[str, Any]]] = {
     },
     "ingest/RemoveCollectionMember": lambda: {"kind": "COLLECTION_MEMBER_KIND_SUBJECT", "name": "ann"},
     "ingest/CreateSource": lambda: {"kind": "feed", "settings": {"url": "http://127.0.0.1:9/feed.xml"}},
-    "ingest/IndexSourceFile": lambda: {"path": f"{SECRET}/plan.md"},
+    "ingest/IndexSourceFile": lambda: {"path": "spare-1/plan.md"},
     "memory/RenameThread": lambda: {"title": "Mine"},
     "memory/AppendMessages": lambda: {"messages": [{"message_id": "m1", "role": "ROLE_USER", "text": "Hello"}]},
     "orchestrator/StartRun": lambda: {"mode": "RUN_MODE_QA", "question": "What is planned?"},

@@ -31,8 +31,7 @@ export function MembersDialog({ collectionId, name, onClose }: { collectionId: s
   const onError = (error: Error) => wasChanged(error) && void queries.invalidateQueries({ queryKey: key });
   const header = ifMatch(data?.etag ?? "");
   const give = useMutation({
-    mutationFn: async (member: Member) =>
-      listed(await api.PUT(PATH, { params: { path, header }, body: bodyOf<Member>(member) })),
+    mutationFn: async (member: Member) => listed(await api.PUT(PATH, { params: { path, header }, body: bodyOf<Member>(member) })),
     onSuccess,
     onError,
   });
