@@ -168,6 +168,10 @@ LISTED = {
 """What lists things of others' collections, and to whom. All other operations without an id in their path show nothing of them."""
 
 WITHOUT_IDS = {
+    "GET /guests",
+    "POST /guests",
+    "DELETE /guests",
+    "POST /guests/challenge",
     "GET /livez",
     "GET /readyz",
     "GET /v1/agents",
