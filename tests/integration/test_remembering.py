@@ -56,6 +56,28 @@ def test_note_is_a_hint_of_a_chat_and_goes_from_its_run_when_it_is_deleted(
     wait_until(lambda: stored(model_system, secret) == [], "nothing of its text is left")
 
 
+def test_hint_of_a_fact_says_in_the_stream_on_which_day_it_was_said(model_api: Api, scripted: Model) -> None:
+    home = _secret()
+    said = f"I live in {home}"
+    fact = {"said": said, "text": said, "kind": "profile", "change": "add", "fact": 0, "until": ""}
+
+    def reply(request: Json) -> Reply:
+        asked = question_in(request)
+        if "Known facts" in asked:
+            return Reply([json.dumps({"facts": [fact] if said in asked else []})])
+        return Reply(["I see."])
+
+    scripted.will_by_request(reply)
+    list(model_api.converse(f"{said}.", memory="auto"))
+    wait_until(lambda: _facts(model_api, home), "the fact is learnt")
+    (learnt,) = _facts(model_api, home)
+    events = list(model_api.converse(f"Is {home} where I live?", memory="auto", tools=["time_now"]))
+    (told,) = [each["text"] for each in data_of(events, "thinking") if each["phase"] == "memory"]
+    assert f"{said} (you said so on {learnt['learnt_at'][:10]})" in told
+    assert only(events, "answer").data["citations"] == []
+    assert model_api.http.delete(f"/v1/memory/facts/{learnt['id']}").status_code == 204
+
+
 def _facts(api: Api, text: str) -> list[Json]:
     """What is known that holds the words, with what holds no more."""
     return [each for each in api.get("/v1/memory/facts", with_past=True)["facts"] if text in each["text"]]
