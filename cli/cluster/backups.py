@@ -8,7 +8,7 @@ import typer
 
 from cli.cluster.options import Context, Namespace, ReleaseName, seconds
 from cli.cluster.running import Target, run
-from cli.errors import UsageError
+from cli.deleting import confirm
 
 if TYPE_CHECKING:
     from cli.cluster.connection.api import Api
@@ -91,24 +91,15 @@ async def _restore(
 
     cron_job = await cron_job_of(api, release, "restore", _NOT_SET_UP.format(release=release.name))
     if not yes:
-        _confirm(release, file)
+        what = f"the backup {file}" if file else "the newest backup"
+        confirm(
+            f"Everything that release {release.name} in namespace {release.namespace} has stored goes, and {what} takes its "
+            "place. Nobody is served meanwhile. Go on?",
+            "Nothing was changed.",
+        )
     await standstill.begin(timeout_s)
     environment = {"BACKUP": f"{_FOLDER}/{file}" if file else _FOLDER}
     try:
         await run_job(api, release, cron_job, typer.echo, environment=environment)
     except JobFailed as error:
         raise JobFailed(f"{error} {_STOPPED}") from error
-
-
-def _confirm(release: Release, file: str) -> None:
-    what = f"the backup {file}" if file else "the newest backup"
-    question = (
-        f"Everything that release {release.name} in namespace {release.namespace} has stored goes, and {what} takes its place. "
-        "Nobody is served meanwhile. Go on?"
-    )
-    try:
-        agreed = typer.confirm(question, err=True)
-    except typer.Abort as error:
-        raise UsageError("Nobody was there to be asked; say --yes.") from error
-    if not agreed:
-        raise UsageError("Nothing was changed.")

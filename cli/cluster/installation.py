@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from cli.cluster.connection.api import Api, Json
 from cli.cluster.connection.concurrency import gathered
 from cli.cluster.connection.pods import OPS_PORT, Pod, parse_pod
-from cli.cluster.connection.port_forward import ask
+from cli.cluster.connection.port_forward import fetch_page
 from cli.cluster.connection.refusals import Forbidden, NotFound
 from cli.cluster.connection.release import Release
 from cli.errors import CliError
@@ -109,12 +109,12 @@ class _Reader:
     async def _readiness(self, pod: Pod) -> Sequence[str]:
         """The lines behind the first of `/readyz`."""
         try:
-            answer = await ask(self._api, self._release.namespace, pod.name, OPS_PORT, "/readyz")
+            page = await fetch_page(self._api, self._release.namespace, pod.name, OPS_PORT, "/readyz")
         except Forbidden:
             raise
         except CliError as error:
             return [f"operations port: it does not answer through the API server ({_in_a_sentence(error)})"]
-        return answer.text.splitlines()[1:]
+        return page.splitlines()[1:]
 
     async def _last_words(self, pods: Sequence[Pod]) -> dict[str, str]:
         failed = [(pod, each) for pod in pods for each in pod.containers if each.has_failed]

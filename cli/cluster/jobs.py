@@ -7,7 +7,7 @@ import secrets
 from collections.abc import Callable, Mapping, Sequence
 
 from cli.cluster.connection.api import Api, Json
-from cli.cluster.connection.pods import COMPONENT_LABEL, name_of
+from cli.cluster.connection.pods import COMPONENT_LABEL, condition, name_of
 from cli.cluster.connection.release import Release
 from cli.cluster.errors import ClusterError
 from cli.display.terminal import harmless
@@ -68,10 +68,8 @@ def _job_of(cron_job: Json, more_arguments: Sequence[str], environment: Mapping[
 
 def _end(job: Json) -> Json:
     """The condition in which it ended; empty while it goes on."""
-    for condition in (job.get("status") or {}).get("conditions") or ():
-        if condition["type"] in {"Complete", "Failed"} and condition["status"] == "True":
-            return dict(condition)
-    return {}
+    ends = (condition(job, kind) for kind in ("Complete", "Failed"))
+    return next((end for end in ends if end.get("status") == "True"), {})
 
 
 async def _report_logs(api: Api, release: Release, job: str, report: Callable[[str], None]) -> None:

@@ -29,7 +29,7 @@ def model(
     context: Context = "",
     as_json: AsJson = False,
 ) -> None:
-    """Have vLLM serve another model: rolls its pods, waits until each has completed something, and goes back if that fails.
+    """Have vLLM serve another model: rolls its pods, waits until each completes something, and goes back if that fails.
 
     Holds until the next `helm upgrade`, which brings back what the values say. Exit code 1 if the former model is served again.
     """

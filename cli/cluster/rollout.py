@@ -17,14 +17,6 @@ _SAID_MAX = 3
 _RESTARTS_MAX = 2
 
 
-class NotReadyInTime(ClusterError):
-    """The pods did not become ready within the time that was given."""
-
-
-class GaveUp(ClusterError):
-    """A pod ends again and again: waiting longer would change nothing."""
-
-
 async def wait_until_ready(
     api: Api,
     release: Release,
@@ -36,8 +28,8 @@ async def wait_until_ready(
 ) -> None:
     """Returns once all its pods are new and ready, and the former ones are gone. `report` hears how many, at each change.
 
-    Raises NotReadyInTime with what is wrong, and GaveUp as soon as a pod has ended several times that is not among those `known`
-    before (uids).
+    Raises ClusterError with what is wrong when the time is up, or as soon as a pod has ended several times that is not among those
+    `known` before (uids).
     """
     last = ""
     try:
@@ -46,21 +38,21 @@ async def wait_until_ready(
                 workload = await api.get(f"{release.path(kind)}/{name}")
                 if (now := progress(workload)) != last:
                     last = now
-                    report(now)
+                    report(f"{component_of(workload)}: {now}")
                 if is_settled(workload):
                     return
                 await _require_hope(api, release, name, known)
                 await asyncio.sleep(_AGAIN_AFTER_S)
     except TimeoutError as error:
-        raise NotReadyInTime(await _why(api, release, name, f"After {timeout_s:g} s")) from error
+        raise ClusterError(await _why(api, release, name, f"After {timeout_s:g} s")) from error
 
 
 async def _require_hope(api: Api, release: Release, name: str, known: frozenset[str]) -> None:
-    """Raises GaveUp."""
+    """Raises ClusterError where a pod ends again and again: waiting longer would change nothing."""
     pods = await api.list(release.path("v1/pods"), labelSelector=release.selector)
     for each in (parse_pod(thing) for thing in pods if thing["metadata"].get("uid") not in known):
         if each.owner == name and not each.is_leaving and _is_hopeless(each):
-            raise GaveUp(await _why(api, release, name, f"Since pod {each.name} ends again and again"))
+            raise ClusterError(await _why(api, release, name, f"Since pod {each.name} ends again and again"))
 
 
 def _is_hopeless(pod: Pod) -> bool:
@@ -74,8 +66,6 @@ def is_settled(workload: Json) -> bool:
     if int(status.get("observedGeneration") or 0) < int(workload["metadata"].get("generation") or 0):
         return False
     counts = [int(status.get(key) or 0) for key in ("replicas", "readyReplicas", "updatedReplicas")]
-    if wanted == 0:
-        return counts[0] == 0
     return counts == [wanted] * 3
 
 

@@ -43,21 +43,23 @@ def serving(arguments: Sequence[str]) -> Serving:
             "The arguments of vLLM do not begin with its model, so they are not the chart's: change it by helm upgrade."
         )
     model = arguments[0]
-    if _SERVED_NAME not in arguments:
-        return Serving(model, (model,))
-    behind = arguments[arguments.index(_SERVED_NAME) + 1 :]
-    count = next((number for number, each in enumerate(behind) if each.startswith("-")), len(behind))
-    return Serving(model, tuple(behind[:count]) or (model,))
+    return Serving(model, tuple(arguments[_served_names(arguments)][1:]) or (model,))
 
 
 def arguments_for(arguments: Sequence[str], wanted: Serving) -> list[str]:
     """The same arguments with another model and its names."""
-    rest = list(arguments[1:])
-    if _SERVED_NAME in rest:
-        start = rest.index(_SERVED_NAME)
-        end = next((number for number in range(start + 1, len(rest)) if rest[number].startswith("-")), len(rest))
-        del rest[start:end]
-    return [wanted.model, *rest, _SERVED_NAME, *wanted.names]
+    rest = list(arguments)
+    del rest[_served_names(rest)]
+    return [wanted.model, *rest[1:], _SERVED_NAME, *wanted.names]
+
+
+def _served_names(arguments: Sequence[str]) -> slice:
+    """Where the option and its names stand; empty where it is not given."""
+    if _SERVED_NAME not in arguments:
+        return slice(0, 0)
+    start = arguments.index(_SERVED_NAME)
+    behind = range(start + 1, len(arguments))
+    return slice(start, next((number for number in behind if arguments[number].startswith("-")), len(arguments)))
 
 
 def arguments_of(workload: Json) -> list[str]:
@@ -65,20 +67,10 @@ def arguments_of(workload: Json) -> list[str]:
     return [str(each) for each in workload["spec"]["template"]["spec"]["containers"][0].get("args") or ()]
 
 
-def arguments_patch(workload: Json, arguments: Sequence[str]) -> Json:
-    """A strategic merge patch that gives the container these arguments."""
+def container_patch(workload: Json, changed: Json) -> Json:
+    """A strategic merge patch that changes these fields of its first container, or these variables of its environment."""
     name = workload["spec"]["template"]["spec"]["containers"][0]["name"]
-    return _of_container({"name": name, "args": list(arguments)})
-
-
-def asked_name_patch(workload: Json, model: str) -> Json:
-    """A strategic merge patch that has the orchestrator ask under another name."""
-    name = workload["spec"]["template"]["spec"]["containers"][0]["name"]
-    return _of_container({"name": name, "env": [{"name": ASKED_NAME, "value": model}]})
-
-
-def _of_container(container: Json) -> Json:
-    return {"spec": {"template": {"spec": {"containers": [container]}}}}
+    return {"spec": {"template": {"spec": {"containers": [{"name": name, **changed}]}}}}
 
 
 def has_surge(workload: Json) -> bool:

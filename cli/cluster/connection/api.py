@@ -16,7 +16,7 @@ from cli.cluster.errors import CLIENT_MISSING, ClusterUnreachable
 from cli.errors import UsageError
 
 if TYPE_CHECKING:
-    from aiohttp import ClientResponse, ClientTimeout, ClientWebSocketResponse
+    from aiohttp import ClientResponse, ClientWebSocketResponse
     from kubernetes.aio.client import ApiClient, Configuration
 
 Json = dict[str, Any]
@@ -67,9 +67,7 @@ class Api:
 
     async def text(self, path: str, **query: str | int) -> str:
         """An answer that is not JSON: a log."""
-        async with self._opened("GET", path, query) as response:
-            with self._translate_errors():
-                return (await response.read()).decode(errors="replace")
+        return (await self._answer("GET", path, query)).decode(errors="replace")
 
     @asynccontextmanager
     async def websocket(self, path: str, **query: str | int) -> AsyncIterator[ClientWebSocketResponse]:
@@ -93,39 +91,30 @@ class Api:
     async def _json(
         self, method: str, path: str, query: dict[str, str | int], body: Json | None = None, kind: str = ""
     ) -> Json:
-        async with self._opened(method, path, query, body, kind) as response:
-            with self._translate_errors():
-                answer: Json = json.loads(await response.read())
+        content = await self._answer(method, path, query, body, kind)
+        with self._translate_errors():
+            answer: Json = json.loads(content)
         return answer
 
-    @asynccontextmanager
-    async def _opened(
-        self,
-        method: str,
-        path: str,
-        query: dict[str, str | int],
-        body: Json | None = None,
-        kind: str = "",
-    ) -> AsyncIterator[ClientResponse]:
-        """An answer with a status of success. Raises CliError."""
+    async def _answer(
+        self, method: str, path: str, query: dict[str, str | int], body: Json | None = None, kind: str = ""
+    ) -> bytes:
+        """What an answer with a status of success holds. Raises CliError."""
+        from aiohttp import ClientTimeout  # noqa: PLC0415 - comes with the client
+
+        timeout = ClientTimeout(total=REQUEST_TIMEOUT_S, sock_connect=_CONNECT_TIMEOUT_S)
         url, headers = await self._prepared(method, path, query)
         headers |= {"Content-Type": kind} if kind else {}
         with self._translate_errors():
             answer = await self.client.rest_client.request(
-                method, url, headers=headers, body=body, _request_timeout=_timeout()
+                method, url, headers=headers, body=body, _request_timeout=timeout
             )
-        response: ClientResponse = answer.response
-        try:
-            if response.status >= 300:
-                with self._translate_errors():
-                    said = await response.text(errors="replace")
-                raise self._refusal(response.status, response.reason or "", said)
-            yield response
-        finally:
-            response.close()
-
-    def _refusal(self, status: int, reason: str, body: str) -> Exception:
-        return answered(status, reason, body, self.server)
+            response: ClientResponse = answer.response
+            async with response:
+                content = await response.read()
+        if response.status >= 300:
+            raise answered(response.status, response.reason or "", content.decode(errors="replace"), self.server)
+        return content
 
     async def _prepared(self, method: str, path: str, query: dict[str, str | int]) -> tuple[str, dict[str, str]]:
         _, url, headers, _, _ = await self.client.param_serialize(
@@ -147,7 +136,7 @@ class Api:
         try:
             yield
         except aiohttp.WSServerHandshakeError as error:
-            raise self._refusal(error.status, f"{path} cannot be connected to", "") from error
+            raise answered(error.status, f"{path} cannot be connected to", "", self.server) from error
         except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
             raise unreachable(self.server, error) from error
 
@@ -193,9 +182,3 @@ def _namespace_of_pod() -> str:
     if os.environ.get("KUBECONFIG") or not (_SERVICE_ACCOUNT / "token").is_file():
         return ""
     return (_SERVICE_ACCOUNT / "namespace").read_text("ascii").strip()
-
-
-def _timeout() -> ClientTimeout:
-    from aiohttp import ClientTimeout  # noqa: PLC0415 - comes with the client
-
-    return ClientTimeout(total=REQUEST_TIMEOUT_S, sock_connect=_CONNECT_TIMEOUT_S)

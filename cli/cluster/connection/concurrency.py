@@ -10,12 +10,12 @@ from cli.errors import CliError
 
 T = TypeVar("T")
 
-AT_ONCE = 12
+_AT_ONCE = 12
 
 
-async def gathered(parts: Iterable[Awaitable[T]], *, at_once: int = AT_ONCE) -> list[T]:
+async def gathered(parts: Iterable[Awaitable[T]]) -> list[T]:
     """What the parts return, in their order. The first CliError that one raises ends the others and is raised."""
-    slots = asyncio.Semaphore(at_once)
+    slots = asyncio.Semaphore(_AT_ONCE)
 
     async def one(part: Awaitable[T]) -> T:
         async with slots:

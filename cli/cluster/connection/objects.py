@@ -58,12 +58,7 @@ class Objects:
                 "meta.helm.sh/release-name": self.release,
                 "meta.helm.sh/release-namespace": self.namespace,
             }
-        body = {"metadata": metadata, "type": "Opaque", "stringData": {key: value}}
-        try:
-            await self.api.create(namespaced(self.namespace, "v1/secrets"), body)
-        except Conflict:
-            return False
-        return True
+        return await self._create("secrets", {"metadata": metadata, "type": "Opaque", "stringData": {key: value}})
 
     async def replace_secret(self, component: str, key: str, value: str) -> None:
         """Changes one entry of a Secret that is there."""
@@ -76,12 +71,7 @@ class Objects:
         spec: Json = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": size}}}
         if storage_class:
             spec["storageClassName"] = storage_class
-        body = {"metadata": self._metadata(component), "spec": spec}
-        try:
-            await self.api.create(namespaced(self.namespace, "v1/persistentvolumeclaims"), body)
-        except Conflict:
-            return False
-        return True
+        return await self._create("persistentvolumeclaims", {"metadata": self._metadata(component), "spec": spec})
 
     async def config_map(self, component: str) -> Texts | None:
         """None when there is none."""
@@ -98,6 +88,14 @@ class Objects:
             return _texts(await self.api.patch(self._path("configmaps", component), change))
         except Conflict:
             return None
+
+    async def _create(self, kind: str, body: Json) -> bool:
+        """False when there is one of that name already."""
+        try:
+            await self.api.create(namespaced(self.namespace, f"v1/{kind}"), body)
+        except Conflict:
+            return False
+        return True
 
     def _path(self, kind: str, component: str) -> str:
         return f"{namespaced(self.namespace, f'v1/{kind}')}/{self.object_name(component)}"

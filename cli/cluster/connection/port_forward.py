@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator
-from dataclasses import dataclass
 
 import h11
 
@@ -26,33 +25,12 @@ class PortUnreachable(CliError):
     """Nobody listens at the pod's port, or does not answer."""
 
 
-@dataclass(frozen=True)
-class Answer:
-    """Of an HTTP server."""
-
-    status: int
-    body: bytes
-
-    @property
-    def text(self) -> str:
-        return self.body.decode(errors="replace")
-
-
-async def ask(
-    api: Api,
-    namespace: str,
-    pod: str,
-    port: int,
-    path: str,
-    *,
-    body: bytes | None = None,
-    timeout_s: float = TIMEOUT_S,
-) -> Answer:
-    """The answer to a GET, or with a body (JSON) to a POST. Raises PortUnreachable, and what the API server refuses."""
+async def fetch_page(api: Api, namespace: str, pod: str, port: int, path: str, *, timeout_s: float = TIMEOUT_S) -> str:
+    """The text that a GET is answered with, whatever its status. Raises PortUnreachable, and what the API server refuses."""
     import aiohttp  # noqa: PLC0415 - comes with the client of Kubernetes
 
     connection = h11.Connection(h11.CLIENT)
-    request = _request(connection, path, body)
+    request = _request(connection, path)
     forward = f"/api/v1/namespaces/{namespace}/pods/{pod}/portforward"
     try:
         async with asyncio.timeout(timeout_s), api.websocket(forward, ports=port) as socket:
@@ -68,13 +46,10 @@ async def ask(
         raise PortUnreachable(f"what answers at port {port} of pod {pod} speaks no HTTP: {error}") from error
 
 
-def _request(connection: h11.Connection, path: str, body: bytes | None) -> bytes:
+def _request(connection: h11.Connection, path: str) -> bytes:
     headers = [("Host", "localhost"), ("Connection", "close"), ("Accept", "*/*")]
-    if body is not None:
-        headers += [("Content-Type", "application/json"), ("Content-Length", str(len(body)))]
-    head = connection.send(h11.Request(method="GET" if body is None else "POST", target=path, headers=headers)) or b""
-    content = connection.send(h11.Data(data=body)) if body else b""
-    return head + (content or b"") + (connection.send(h11.EndOfMessage()) or b"")
+    head = connection.send(h11.Request(method="GET", target=path, headers=headers)) or b""
+    return head + (connection.send(h11.EndOfMessage()) or b"")
 
 
 async def _received(socket: object, place: str) -> AsyncGenerator[bytes, None]:
@@ -99,18 +74,16 @@ def _short(content: bytes) -> str:
     return "nobody listens there" if "connection refused" in text else text[-200:]
 
 
-async def _read(connection: h11.Connection, blocks: AsyncGenerator[bytes, None]) -> Answer:
-    status, body = 0, bytearray()
+async def _read(connection: h11.Connection, blocks: AsyncGenerator[bytes, None]) -> str:
+    body = bytearray()
     async for block in blocks:
         connection.receive_data(block)
         while (event := connection.next_event()) not in (h11.NEED_DATA, h11.PAUSED):
             match event:
-                case h11.Response(status_code=code):
-                    status = code
                 case h11.Data(data=data):
                     body += data
                 case h11.EndOfMessage() | h11.ConnectionClosed():
-                    return Answer(status, bytes(body))
+                    return body.decode(errors="replace")
         if len(body) > _LONGEST_ANSWER_BYTES:
             break
     raise PortUnreachable("the answer broke off")

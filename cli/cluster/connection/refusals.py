@@ -32,10 +32,9 @@ def answered(status: int, reason: str, body: str, server: str) -> CliError:
         )
     if status == HTTPStatus.FORBIDDEN:
         return Forbidden(f"The API server does not allow it: {said}. Ask for a role with that right in this namespace.")
-    if status == HTTPStatus.NOT_FOUND:
-        return NotFound(f"{said[:1].upper()}{said[1:]}.")
-    if status == HTTPStatus.CONFLICT:
-        return Conflict(f"{said[:1].upper()}{said[1:]}.")
+    if status in {HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT}:
+        kind = NotFound if status == HTTPStatus.NOT_FOUND else Conflict
+        return kind(f"{said[:1].upper()}{said[1:]}.")
     if status == HTTPStatus.TOO_MANY_REQUESTS or status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         return ClusterUnreachable(
             f"The API server {server} answered HTTP {status} ({said}): it is overloaded or starting; try again in a "

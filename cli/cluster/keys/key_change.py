@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 
 from cli.cluster.connection.objects import Objects, Texts
+from cli.cluster.connection.release import Release
 from cli.cluster.errors import ClusterError
 from cli.cluster.keys.key_set import PUBLIC_KEYS_ENTRY, SIGNING_KEY_ENTRY, KeySet, publish, read_keys, signing_secret
 from cli.cluster.keys.taking_over import TakingOver
@@ -76,5 +77,5 @@ async def changing(objects: Objects, timeout_s: float, report: Callable[[str], N
                 f"{named} is not there. Are --namespace and --name those of the installation? groundwork cluster prepare makes "
                 "what is missing."
             )
-        pods = TakingOver(objects.api, objects.namespace, objects.release, timeout_s, report)
+        pods = TakingOver(objects.api, Release(objects.namespace, objects.release), timeout_s, report)
         yield KeyChange(objects, keys, pods)

@@ -74,7 +74,11 @@ async def ensure_keys(objects: Objects) -> AsyncGenerator[str, None]:
     for _ in range(_PASSES):
         async with read_keys(objects) as keys:
             keys.folder.ensure(SIGNERS)
-            made = [signer for signer in keys.missing if await _create(objects, signer, keys)]
+            made = [
+                signer
+                for signer in keys.missing
+                if await objects.create_secret(signing_secret(signer), SIGNING_KEY_ENTRY, keys.private(signer))
+            ]
             for signer in made:
                 yield f"Made Secret {objects.object_name(signing_secret(signer))}."
             if len(made) < len(keys.missing):
@@ -112,10 +116,6 @@ async def trust_for_jobs(objects: Objects, keys: Iterable[Jwk]) -> int:
 async def publish(objects: Objects, public: str, seen: Texts | None) -> Texts | None:
     """Writes the public keys to the ConfigMap. None when somebody changed it since it was `seen`."""
     return await objects.write_config_map(PUBLIC_KEYS, {PUBLIC_KEYS_ENTRY: public}, seen)
-
-
-async def _create(objects: Objects, signer: str, keys: KeySet) -> bool:
-    return await objects.create_secret(signing_secret(signer), SIGNING_KEY_ENTRY, keys.private(signer))
 
 
 def _copy_public(published: Texts | None, folder: KeyFolder) -> None:

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 from cli.cluster.connection.api import Api
 from cli.cluster.connection.concurrency import gathered
-from cli.cluster.connection.pods import NAME_LABEL, OPS_PORT, PRODUCT, RELEASE_LABEL, Pod, parse_pod
-from cli.cluster.connection.port_forward import ask
+from cli.cluster.connection.pods import OPS_PORT, Pod, parse_pod
+from cli.cluster.connection.port_forward import fetch_page
 from cli.cluster.connection.refusals import Forbidden
-from cli.cluster.connection.release import namespaced
+from cli.cluster.connection.release import Release
 from cli.cluster.errors import ClusterError
 from cli.cluster.standstill import SERVICES
 from cli.errors import CliError
@@ -26,8 +26,7 @@ class TakingOver:
     """Of the services' pods of one release."""
 
     api: Api
-    namespace: str
-    release: str
+    release: Release
     timeout_s: float
     report: Callable[[str], None]
 
@@ -54,20 +53,19 @@ class TakingOver:
 
     async def _pods(self) -> list[Pod]:
         """Those whose process runs. One that is yet to start reads its files then."""
-        selector = f"{NAME_LABEL}={PRODUCT},{RELEASE_LABEL}={self.release}"
-        found = await self.api.list(namespaced(self.namespace, "v1/pods"), labelSelector=selector)
+        found = await self.api.list(self.release.path("v1/pods"), labelSelector=self.release.selector)
         pods = [parse_pod(each) for each in found]
         return [pod for pod in pods if pod.component in SERVICES and pod.runs]
 
     async def _fingerprint(self, pod: Pod, kind: str) -> int | None:
         """None of a pod that does not tell it: it may be starting, or its node may be away."""
         try:
-            page = await ask(self.api, self.namespace, pod.name, OPS_PORT, "/metrics")
+            page = await fetch_page(self.api, self.release.namespace, pod.name, OPS_PORT, "/metrics")
         except Forbidden:
             raise
         except CliError:
             return None
-        return _value(page.text, kind)
+        return _value(page, kind)
 
 
 def _value(page: str, kind: str) -> int | None:

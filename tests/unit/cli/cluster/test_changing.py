@@ -57,13 +57,6 @@ def serve(pods: PodsDouble, *names: str, model: str = "org/small") -> None:
     pods.workload("vllm", args=arguments)
     asked = [{"name": "GROUNDWORK_LLM_MODEL", "value": names[0]}]
     pods.workload("orchestrator", env=asked)
-    pods.pages["groundwork-vllm-0", 8000, "/v1/completions"] = lambda body: complete(pods, json.loads(body)["model"])
-
-
-def complete(pods: PodsDouble, name: str) -> str:
-    served = arguments(pods)
-    is_served = name in served[served.index("--served-model-name") :]
-    return '{"choices": [{"text": "1"}]}' if is_served else "not ok"
 
 
 def arguments(pods: PodsDouble) -> list[str]:
@@ -129,13 +122,20 @@ async def test_a_model_that_does_not_load_gives_way_to_the_former_one(
     assert "org/small is served as before." in result.stderr
 
 
-async def test_a_model_that_completes_nothing_gives_way_to_the_former_one(pods: PodsDouble) -> None:
+async def test_a_model_that_does_not_get_ready_in_time_gives_way_to_the_former_one(pods: PodsDouble) -> None:
     serve(pods, "chat", "org/small")
-    pods.pages["groundwork-vllm-0", 8000, "/v1/completions"] = "not ok: no such model"
-    result = await run("model", "org/large")
+
+    def load(_: str, thing: Object) -> None:
+        obey(pods, thing)
+        if thing["spec"]["template"]["spec"]["containers"][0]["args"][0] == "org/large":
+            thing["status"]["readyReplicas"] = 0  # the readiness probe asks for a completion and gets none
+
+    pods.on_patch = load
+    result = await run("model", "org/large", "--timeout", "1s")
     assert result.exit_code == 1
     assert arguments(pods)[0] == "org/small"
-    assert "is ready and completes nothing" in result.stderr
+    assert "0 of 1 ready of the pods of vllm" in result.stderr.replace("\n", " ")
+    assert "org/small is served as before." in result.stderr
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from cli.cluster.connection.port_forward import Answer, PortUnreachable
+from cli.cluster.connection.port_forward import PortUnreachable
 from cli.cluster.keys import taking_over
 from kit.access.key_folder import KeyFolder
 from kit.access.key_metrics import METRIC, fingerprint
@@ -45,14 +45,14 @@ class Pods:
     def signing(self, component: str) -> int:
         return fingerprint([signing_key(self.kubernetes, component)]) if component in SIGNERS else 0
 
-    async def ask(self, _api: Any, _namespace: str, pod: str, _port: int, path: str) -> Answer:
+    async def fetch_page(self, _api: Any, _namespace: str, pod: str, _port: int, path: str) -> str:
         assert path == "/metrics"
         component = pod.removesuffix("-1")
         if component in self.starting:
             self.starting.remove(component)
             raise PortUnreachable("nobody listens there")
         lines = [f'{METRIC}{{keys="{kind}"}} {value}.0' for kind, value in self.shows(component).items()]
-        return Answer(200, "\n".join([f"# TYPE {METRIC} gauge", *lines, ""]).encode())
+        return "\n".join([f"# TYPE {METRIC} gauge", *lines, ""])
 
 
 def public_keys(kubernetes: KubernetesDouble) -> dict[str, frozenset[str]]:
@@ -79,7 +79,7 @@ async def pods(kubernetes: KubernetesDouble, monkeypatch: pytest.MonkeyPatch) ->
     made = Pods(kubernetes)
     for component in COMPONENTS:
         made.shows(component)
-    monkeypatch.setattr(taking_over, "ask", made.ask)
+    monkeypatch.setattr(taking_over, "fetch_page", made.fetch_page)
     return made
 
 
