@@ -9,10 +9,9 @@ from typing import Any
 
 import structlog
 
-from kit.errors import Aborted, AlreadyExists
 from kit.jetstream import Entry, KeyValue, Nats
 from services.retriever import metrics
-from services.retriever.errors import PointerConflict
+from services.retriever.adapters.compare_and_set import put_if_unchanged
 from services.retriever.model_change.collection_embedding import CollectionEmbedding, Stage
 from services.retriever.model_change.evaluation import Comparison, Evaluation, Quality, Question
 from services.retriever.ports import EmbeddingEntry
@@ -48,14 +47,8 @@ class NatsCollectionModels:
     async def put(
         self, tenant_id: str, collection_id: str, record: CollectionEmbedding, expected_version: int | None
     ) -> EmbeddingEntry:
-        key, value = f"{tenant_id}.{collection_id}", encode(record)
-        try:
-            if expected_version is None:
-                version = await self._bucket.create(key, value)
-            else:
-                version = await self._bucket.update(key, value, expected_version)
-        except (Aborted, AlreadyExists) as error:
-            raise PointerConflict(key) from error
+        key = f"{tenant_id}.{collection_id}"
+        version = await put_if_unchanged(self._bucket, key, encode(record), expected_version)
         return EmbeddingEntry(tenant_id, collection_id, record, version)
 
     async def remove(self, tenant_id: str, collection_id: str) -> None:

@@ -7,10 +7,9 @@ from dataclasses import asdict
 
 import structlog
 
-from kit.errors import Aborted, AlreadyExists
 from kit.jetstream import Entry, KeyValue, Nats
 from services.retriever import metrics
-from services.retriever.errors import PointerConflict
+from services.retriever.adapters.compare_and_set import put_if_unchanged
 from services.retriever.models import Pointer, PointerEntry, PointerRemoved
 from services.retriever.state import ACTIVE_REVISIONS
 
@@ -50,14 +49,8 @@ class NatsRevisions:
     async def put(
         self, tenant_id: str, document_id: str, pointer: Pointer, expected_version: int | None
     ) -> PointerEntry:
-        key, value = f"{tenant_id}.{document_id}", _encode(pointer)
-        try:
-            if expected_version is None:
-                version = await self._bucket.create(key, value)
-            else:
-                version = await self._bucket.update(key, value, expected_version)
-        except (Aborted, AlreadyExists) as error:
-            raise PointerConflict(key) from error
+        key = f"{tenant_id}.{document_id}"
+        version = await put_if_unchanged(self._bucket, key, _encode(pointer), expected_version)
         return PointerEntry(tenant_id, document_id, pointer, version)
 
     async def remove(self, tenant_id: str, document_id: str) -> None:

@@ -1,6 +1,6 @@
 """The general chat: a message, the tools that are used for it, and the answer."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 from fastapi import APIRouter, Request
@@ -14,7 +14,7 @@ from services.gateway.access.memory_modes import memory_mode
 from services.gateway.access.own_default import resolve_collection_ids
 from services.gateway.access.scopes import NEEDS_QUERY
 from services.gateway.backends import Services
-from services.gateway.models import Json
+from services.gateway.models import Json, RunEvent
 from services.gateway.schemas.conversations.chat import ToolChatRequest, ToolChatResponse, WaitingRun
 from services.gateway.schemas.fields import IdempotencyKey
 from services.gateway.schemas.problem import problems
@@ -54,10 +54,16 @@ async def chat(
     found = await require_existing(services, collection_ids, message.thread_id or "")
     run = run_request(message, collection_ids, idempotency_key or "")
     run.memory = memory_mode(run.memory, found)
-    events = started(services, run)
-    if not wants_json(request.headers):
-        return await run_stream(events, services)
-    return as_json(await fold_events(events), ToolChatResponse)
+    return await respond(started(services, run), request, services, ToolChatResponse)
+
+
+async def respond(
+    events: AsyncIterator[RunEvent], request: Request, services: Services, shape: type[BaseModel]
+) -> Response:
+    """The events of a run as a stream, or its answer in this shape where the client wants JSON alone."""
+    if wants_json(request.headers):
+        return as_json(await fold_events(events), shape)
+    return await run_stream(events, services)
 
 
 def as_json(run: RunFold, shape: type[BaseModel]) -> JSONResponse:

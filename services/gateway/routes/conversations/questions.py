@@ -11,7 +11,7 @@ from services.gateway.access.memory_modes import memory_mode
 from services.gateway.access.own_default import resolve_collection_id, resolve_collection_ids
 from services.gateway.access.scopes import NEEDS_QUERY
 from services.gateway.backends import Services
-from services.gateway.routes.conversations.chat import as_json, responses
+from services.gateway.routes.conversations.chat import as_json, respond, responses
 from services.gateway.schemas.conversations.runs import (
     ChatRequest,
     ExtractRequest,
@@ -24,7 +24,7 @@ from services.gateway.schemas.problem import problems
 from services.gateway.schemas.streams import run_stream_response
 from services.gateway.streams.answers import fold_events
 from services.gateway.streams.events import run_mode
-from services.gateway.streams.shares import STREAM_PLACE_IF_STREAMED, STREAM_PLACE_UNLESS_JSON, wants_json
+from services.gateway.streams.shares import STREAM_PLACE_IF_STREAMED, STREAM_PLACE_UNLESS_JSON
 from services.gateway.streams.sse import EVENT_STREAM, EventStream
 from services.gateway.streams.streaming import run_stream, started
 
@@ -99,9 +99,7 @@ async def research(
             tools=pb.ToolSelection(names=request.tools) if request.tools else None,
         ),
     )
-    if not wants_json(http.headers):
-        return await run_stream(events, services)
-    return as_json(await fold_events(events), QaResponse)
+    return await respond(events, http, services, QaResponse)
 
 
 @router.post(
@@ -141,9 +139,7 @@ async def chat(
             guard=request.guard or "",
         ),
     )
-    if not wants_json(http.headers):
-        return await run_stream(events, services)
-    return as_json(await fold_events(events), QaResponse)
+    return await respond(events, http, services, QaResponse)
 
 
 @router.post(
@@ -179,6 +175,4 @@ async def extract(
             model_credentials=request.model.brought() if request.model else None,
         ),
     )
-    if not wants_json(http.headers):
-        return await run_stream(events, services)
-    return as_json(await fold_events(events), QaResponse)
+    return await respond(events, http, services, QaResponse)
