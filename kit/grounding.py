@@ -178,10 +178,10 @@ class Judge:
         there, share = self.closest(sentence, number)
         if share < _CLOSE:
             return False
-        claimed, told = self._terms(sentence), self._terms(there)
+        claimed, stated = self._terms(sentence), self._terms(there)
         readable = self._terms(self._readable[number]).content
         return any(
-            of_kind(claimed.strict - readable) and of_kind(told.strict - claimed.content)
+            of_kind(claimed.strict - readable) and of_kind(stated.strict - claimed.content)
             for of_kind in (_numbers, _names)
         )
 

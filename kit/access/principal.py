@@ -1,6 +1,6 @@
 """Who is asking. The gateway verifies a caller once; from then on each service names them in a short-lived token that it signs
 itself (kit.access.tokens), and verifies that of its caller and trusts nothing else. The principal of the request in hand travels in
-a context variable, so that outgoing calls name it without being told."""
+a context variable, so that outgoing calls name it by themselves."""
 
 import json
 import re

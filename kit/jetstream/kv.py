@@ -173,7 +173,7 @@ class KeyValue:
             raise Aborted(f"{self._name}/{key} was changed by another writer", reason="KEY_CHANGED") from error
 
     async def purge_matching(self, pattern: str) -> None:
-        """Removes all keys that match `pattern` with their history. Watchers are not told."""
+        """Removes all keys that match `pattern` with their history. Watchers do not hear of it."""
         await self._nats.purge(self._stream, f"{self._prefix}{pattern}")
 
     async def entries(self, pattern: str, *, after: int = 0) -> AsyncIterator[Entry]:

@@ -35,7 +35,7 @@ _CONNECTED_WITHIN_S = 0.5
 """After this long it is said that the connection is waited for."""
 _REFUSAL_EVERY_S = 30.0
 _REFUSAL_HOLDS_S = 10.0
-"""A server that refuses us then closes the connection, which may be told as an error of its own: that is not the reason."""
+"""A server that refuses us then closes the connection, which may be reported as an error of its own: that is not the reason."""
 _PING_INTERVAL_S, _PINGS_UNANSWERED_MAX = 1, 2
 """A server that freezes is left after 3 s: its connections stay open, and nothing else tells."""
 
@@ -222,8 +222,9 @@ class _Events:
 def patient(
     opening: Callable[Concatenate[OwnerT, Nats, P], Coroutine[Any, Any, T]],
 ) -> Callable[Concatenate[OwnerT, Nats, P], Coroutine[Any, Any, T]]:
-    """Has a class method that opens something in the message store wait until it can, over a connection that says where that is
-    told. What the server refuses is tried again too: another server may have to come up first, or an operator to make room."""
+    """Has a class method that opens something in the message store wait until it can, where the connection knows how the process
+    reports what it waits for. A refusal of the server is tried again too: another server may have to come up first, or an operator
+    to make room."""
 
     @functools.wraps(opening)
     async def wait(owner: OwnerT, nats_: Nats, /, *args: P.args, **kwargs: P.kwargs) -> T:

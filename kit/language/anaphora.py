@@ -62,7 +62,7 @@ def content_words(text: str) -> list[Token]:
 
 
 def _is_pronoun(word: str, text: str) -> bool:
-    """Whether a word is a pronoun of the language of the text, or of any where that cannot be told."""
+    """Whether a word is a pronoun of the language of the text, or of any language where that is uncertain."""
     if word not in _PRONOUNS:
         return False
     language = LANGUAGES.get(language_by_words(text.lower()))

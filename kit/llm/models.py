@@ -227,7 +227,7 @@ def _all_failed(failures: Sequence[ModelUnavailable | ModelRejected]) -> ModelUn
     """The one failure as it is; of several, one that names all. It is worth asking again if any of them is."""
     if len(failures) == 1:
         return failures[0]
-    told = "; ".join(failure.message for failure in failures)
-    message = f"no model answered: {told}"
+    reasons = "; ".join(failure.message for failure in failures)
+    message = f"no model answered: {reasons}"
     passing = [failure for failure in failures if isinstance(failure, ModelUnavailable)]
     return ModelUnavailable(message, reason=passing[-1].reason) if passing else ModelRejected(message)

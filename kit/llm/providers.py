@@ -249,8 +249,8 @@ def _provider(name: str, value: Any) -> Provider:
     except ValidationError as error:
         problem = error.errors(include_url=False, include_input=False)[0]
         place = ".".join(str(part) for part in problem["loc"][1:])
-        told = str(problem.get("ctx", {}).get("error", problem["msg"]))
-        raise ValueError(f"provider {name[:40]!r}{f', {place}' if place else ''}: {told}") from None
+        reason = str(problem.get("ctx", {}).get("error", problem["msg"]))
+        raise ValueError(f"provider {name[:40]!r}{f', {place}' if place else ''}: {reason}") from None
 
 
 class _Named(BaseModel):

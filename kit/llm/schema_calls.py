@@ -101,14 +101,14 @@ class _Choice:
 def as_text(messages: Sequence[ChatMessage]) -> list[ChatMessage]:
     """The messages for a template that knows system, user and assistant in turn: calls and their results in words."""
     names = {call.call_id: call.name for message in messages for call in message.tool_calls}
-    told: list[ChatMessage] = []
+    texts: list[ChatMessage] = []
     for message in messages:
         each = _as_text(message, names)
-        if told and told[-1].role == each.role:
-            told[-1] = replace(told[-1], content=f"{told[-1].content}\n\n{each.content}")
+        if texts and texts[-1].role == each.role:
+            texts[-1] = replace(texts[-1], content=f"{texts[-1].content}\n\n{each.content}")
         else:
-            told.append(each)
-    return told
+            texts.append(each)
+    return texts
 
 
 def _as_text(message: ChatMessage, names: dict[str, str]) -> ChatMessage:

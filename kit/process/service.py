@@ -209,7 +209,7 @@ class Service:
             await self._group.__aexit__(*reason)
         finally:
             if self._server is not None:
-                await self._server.stop(None)  # before the adapters, also when cancelled instead of told to stop
+                await self._server.stop(None)  # before the adapters, also when cancelled without a request to stop
             await self.stack.aclose()
         return ends_early
 
@@ -229,8 +229,8 @@ class Service:
         passed_on_to: Sequence[str] = (),
         patience_s: float | None = None,
     ) -> Channel:
-        """A channel to another service, for the life of this one; see kit.rpc.channel. As patient as the settings say, unless told
-        otherwise."""
+        """A channel to another service, for the life of this one; see kit.rpc.channel. As patient as `patience_s`, or as
+        the settings say."""
         return await self.stack.enter_async_context(
             open_channel(
                 address,

@@ -120,9 +120,9 @@ class FailureLogLimit:
         return True
 
     def is_over(self) -> bool:
-        """After a success: whether failures were told, so that this is news."""
-        told, self._logged_at_s = self._logged_at_s is not None, None
-        return told
+        """After a success: whether a failure was logged, so that this is news."""
+        was_logged, self._logged_at_s = self._logged_at_s is not None, None
+        return was_logged
 
 
 def _text(error: Exception) -> str:

@@ -130,7 +130,7 @@ def _statement(text: str) -> str:
 
 def _other_words(text: str) -> Iterator[str]:
     """All words for which there are others, replaced at once, and then one by one."""
-    matches = re.finditer(r"[\"«„“][^\"»”“]*[\"»”“]|[\w-]+", text)  # what is quoted is meant as it stands
+    matches = re.finditer(r"[\"«„“][^\"»”“]*[\"»”“]|[\w-]+", text)  # what is quoted stays as it stands
     found = [(match, other) for match in matches if (other := _synonyms().get(match.group().lower()))]
     if len(found) > 1:
         yield _replaced(text, found)

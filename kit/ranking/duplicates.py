@@ -60,7 +60,7 @@ class _Wording:
 
     @cached_property
     def particulars(self) -> frozenset[str]:
-        """Words with a digit or a capital letter, and those of the question: where one differs, another fact may be told."""
+        """Words with a digit or a capital letter, and those of the question: where one differs, the text may state another fact."""
         words = set(_WORD.findall(self.text))
         return numbers_in(words) | {word for word in words if word != word.lower() or word in self._asked}
 

@@ -39,7 +39,7 @@ _BROKEN = frozenset({grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED, grp
 _MOST_CUT_SHORT = 8
 """How often a call may meet a server that stops. Each time another one is asked, or the same after its restart."""
 _CLOCKS_APART_S, _TOKEN_PAUSE_S = 2.0, 0.1
-"""When the clocks of two processes or machines are set, one is set first. A clock that stays wrong is an error to be told."""
+"""When the clocks of two processes or machines are set, one is set first. A clock that stays wrong is an error for the caller."""
 _MOST_KEPT_BYTES = 1024 * 1024
 """Of a stream of requests. The window of HTTP/2 lets about as much be sent to a server that does not read."""
 
@@ -61,12 +61,12 @@ class Attempts:
 
     async def again(self, error: grpc.aio.AioRpcError, sent: "Requests | None" = None) -> None:
         """Returns when the call is to be made again, else raises what it failed with as a GroundworkError."""
-        told = from_rpc_error(error)
-        if (sent is not None and not sent.can_begin_again) or not await self._is_worth_another(error, told, sent):
-            raise told from error
+        failure = from_rpc_error(error)
+        if (sent is not None and not sent.can_begin_again) or not await self._is_worth_another(error, failure, sent):
+            raise failure from error
 
     async def _is_worth_another(
-        self, error: grpc.aio.AioRpcError, told: GroundworkError, sent: "Requests | None"
+        self, error: grpc.aio.AioRpcError, failure: GroundworkError, sent: "Requests | None"
     ) -> bool:
         replica = full_replica(error)
         if replica is not None:
@@ -76,7 +76,7 @@ class Attempts:
             return await self._another_token()
         if is_own_status(error) or not self._is_patient:
             return False
-        if error.code() is grpc.StatusCode.UNAVAILABLE and told.message.startswith(_NOT_SENT):
+        if error.code() is grpc.StatusCode.UNAVAILABLE and failure.message.startswith(_NOT_SENT):
             return await self._pause() and await self._connection.ready(self.left_s)
         was_not_taken_up = error.code() is grpc.StatusCode.CANCELLED or error.details() == _NOT_BEGUN
         is_unfinished = sent is not None and not sent.may_be_whole and error.code() in _BROKEN

@@ -35,7 +35,7 @@ HEALTH_DETAIL_KEY = "groundwork-detail-bin"
 MAX_MESSAGE_BYTES = 16 * 1024 * 1024
 """Largest message in either direction: a search answer of 200 chunks, or a batch of vectors, fits with room to spare."""
 MAX_METADATA_BYTES = 256 * 1024
-"""Of one call: a caller's token names all groups of the caller, and gRPC takes 8 KiB unless told otherwise."""
+"""Of one call: a caller's token names all groups of the caller, and gRPC takes 8 KiB by default."""
 
 SERVER_OPTIONS = [
     ("grpc.max_metadata_size", MAX_METADATA_BYTES),
@@ -134,7 +134,7 @@ class _InHand:
                 call.task.cancel()
 
     async def close(self) -> None:
-        """Ends all calls, also those whose handlers do not end when they are told, and begins no other."""
+        """Ends all calls, also those whose handlers ignore the cancellation, and begins no other."""
         self._is_closed = True
         self.cut()
         with suppress(TimeoutError):

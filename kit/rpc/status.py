@@ -118,9 +118,9 @@ async def answer_of(call: Any) -> Any:
     ended_with: list[grpc.aio.AioRpcError] = []
 
     def hear(ended: Any) -> None:
-        told = _read_status(ended)
-        if told.details() != _FAILED_WRITE:
-            ended_with.append(told)
+        status = _read_status(ended)
+        if status.details() != _FAILED_WRITE:
+            ended_with.append(status)
 
     call.add_done_callback(hear)
     try:

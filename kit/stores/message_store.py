@@ -74,7 +74,7 @@ class StoreWatch:
         return (Trouble("message store", message, stops_service=away_s >= self._stops_after_s),)
 
     async def run(self, waiting: Waiting) -> None:
-        """Asks until cancelled; not while that is told of as something that is waited for."""
+        """Asks until cancelled, but not while the process waits for the store and says so anyway."""
         while True:
             if not waiting.is_waiting:
                 await self.look()

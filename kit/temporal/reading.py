@@ -127,7 +127,7 @@ def _single(text: str, expression: Expression, moment: Moment) -> Period | None:
 
 
 def _is_introduced(text: str, expression: Expression) -> bool:
-    """Whether a word before it, or its standing alone, says that a time is meant."""
+    """Whether a word before it, or its standing alone, says that it is a time."""
     if not text[: expression.start].strip(_MARKS) and not text[expression.end :].strip(_MARKS):
         return True
     if _before(text, expression, "on" if expression.standing is Standing.NEEDS_ON else "inside"):

@@ -1,5 +1,5 @@
-"""A scripted model for claims: as the answer it says what it is asked to say, and as the judge what it is told is true. What is
-then measured is what happens to claims on their way: splitting, spans, parsing, streaming, and what is shown."""
+"""A scripted model for claims: as the answer it says what the test asks for, and as the judge it knows what is true. A test
+then measures what happens to claims on their way: splitting, spans, parsing, streaming, and what is shown."""
 
 import json
 import re

@@ -53,8 +53,8 @@ class IngestSettings(MessageStoreSettings, LocalUserSettings, SigningServiceSett
     not say which they are. What is imported in bulk waits in a lane of its own, and keeps no single upload waiting."""
 
     ingest_concurrency: int = Field(default=64, ge=1, le=256)
-    """Documents a worker has in hand at once, of which one tenant may have five eighths (40), and an eighth more for single uploads
-    beside a bulk import. More than one, so that parsing and
+    """Documents a worker has in hand at once. One tenant may have five eighths (40), and an eighth more for single uploads beside a
+    bulk import. More than one, so that parsing and
     indexing overlap with embedding, so that the model server has many texts to sort by length, and so that small documents share
     the indexes' commits."""
 

@@ -45,7 +45,7 @@ DELETIONS = Queue(
 
 FACTS = Bucket(
     "MEMORY_FACTS",
-    holds="facts that people have told of themselves",
+    holds="facts that people have stated about themselves",
     written_by=_WRITERS,
     needed_by=("MEMORY_PROFILES",),
     watch=Watch.ENTRIES,

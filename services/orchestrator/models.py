@@ -48,7 +48,7 @@ class WithoutModel:
     """The argument that gets it; empty where the tool needs none."""
 
     ability: str = ""
-    """What a person can be told: completes "I can"."""
+    """What the tool does, for a person: completes "I can"."""
 
 
 @dataclass(frozen=True)

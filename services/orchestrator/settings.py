@@ -154,8 +154,8 @@ class OrchestratorSettings(MessageStoreSettings, SigningServiceSettings):
 
     chat_tool_calling: bool = True
     """Whether the model of a chat calls tools itself. Off for models that call them badly: then the words of the message decide
-    whether the documents are searched, a sum is done, the time is told, or neither. It is also done so without a model, and with
-    one that takes no tools."""
+    whether to search the documents, do a sum, or say what time it is. The same holds without a model, and with a model that takes
+    no tools."""
 
     chat_tool_choice: Literal["auto", "required"] = "auto"
     """Whether the model of a chat decides by itself to call a tool (`auto`), or must call one before it answers what is no small
@@ -172,8 +172,8 @@ class OrchestratorSettings(MessageStoreSettings, SigningServiceSettings):
     """Calls of tools under way at once in a chat, unless the request says otherwise, which may ask for `run_max_parallel_calls`."""
 
     agentic_runs_max: int = Field(default=64, ge=0)
-    """Chats that one orchestrator serves with tools at once. Those beyond it get one search and one answer, as `qa` does, and are
-    told so: each round with tools asks the model again. 0 means no limit."""
+    """Chats that one orchestrator serves with tools at once. Chats beyond it get one search and one answer, as `qa` does, and the
+    answer says so: each round with tools asks the model again. 0 means no limit."""
 
     research_enabled: bool = True
     """Whether `POST /v1/agent` researches. Off: its questions get one search and one answer, as those of `/v1/qa`, with a note that

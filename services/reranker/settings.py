@@ -73,7 +73,7 @@ class RerankerSettings(ServiceSettings):
 
     reranker_store_days: int = Field(default=30, ge=1, le=3650)
     """Days that token vectors stay on disk after they were last used. Those of a deleted document are removed at once by the server
-    that is told; this bounds how long another replica, which keeps a store of its own, may hold them."""
+    that answers; this bounds how long another replica, which keeps a store of its own, may hold them."""
 
     reranker_gpu_device: str = "cuda"
     """torch's name of the device, for example "cuda:1"."""

@@ -121,7 +121,7 @@ class OwnIndex(Protocol):
         """Set when a call failed, so that its files should be looked at; cleared by who does."""
 
     async def inspect(self) -> str | None:
-        """Reads all files; returns what is damaged, for an operator. Raises IndexUnavailable when it cannot be told now."""
+        """Reads all files; returns what is damaged, for an operator. Raises IndexUnavailable when nobody can say now."""
 
     async def start_anew(self, problem: str) -> None:
         """Sets the files aside and goes on with an empty index. What is being written at the moment fails, and may be tried

@@ -26,7 +26,7 @@ LISTENING = "0A"
 def choose_ports(
     names: Sequence[str], remembered: Mapping[str, int], rng: random.Random, *, reserved: int
 ) -> dict[str, int]:
-    """A port that nobody listens on for each name: the remembered one where it is free, so that what is told of a port stays true
+    """A port that nobody listens on for each name: the remembered one where it is free, so that a port stays the same
     from start to start."""
     kept = {
         name: remembered[name]

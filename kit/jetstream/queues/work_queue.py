@@ -39,7 +39,7 @@ _RETRY_AFTER_S = 1.0
 _REFUSED_AGAIN_AFTER_S = 600.0
 _BELLS = "bells"
 """Workers hear on `bells.<subject>.<tenant>` that there is a job. Not on the job's own subject: a publisher whose stream is gone
-would then not be told so, since somebody listens."""
+would then get no error, since somebody listens."""
 _LOOK_INTERVAL_S = 1.0
 """Between two looks at which tenants have jobs: how long a job waits that came back from a worker that died."""
 _LONGEST_INTERVAL_S = 10.0
@@ -164,7 +164,7 @@ class WorkQueue:
                     await self._settle(message, retry_after_s)
             except asyncio.CancelledError:
                 delivery.outcome = "handed_back"
-                await _quietly(message.nak())  # a worker that is told to stop hands its job over at once
+                await _quietly(message.nak())  # a worker that has to stop hands its job over at once
                 await _quietly(self._ring(tenant))
                 raise
             except Exception as error:

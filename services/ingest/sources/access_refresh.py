@@ -29,7 +29,7 @@ class AccessTimes:
 
 
 class AccessRefresh:
-    """Of two refreshes of one source at a time, both leave lists that the source told."""
+    """Two refreshes of one source at a time are harmless: both leave lists that the source named."""
 
     def __init__(
         self,
@@ -78,12 +78,12 @@ class AccessRefresh:
         await self._note(source, lambda _: AccessState(refreshed_at=at, next_at=at + timedelta(seconds=wait_s)))
 
     async def _ask(self, source: SourceRecord, keys: Collection[str]) -> Mapping[str, FileReaders]:
-        told = self._syncs.newer_readers(source.place)
+        newer = self._syncs.newer_readers(source.place)
         async with self._opener.open(source) as reader:
             assert isinstance(reader, AccessReader)
             readers = await in_time(reader.describe_access(keys))
-        if told is not None:
-            told.update(readers)
+        if newer is not None:
+            newer.update(readers)
         return readers
 
     async def _note_failure(

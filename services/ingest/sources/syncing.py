@@ -147,11 +147,11 @@ class SourceSyncs:
             return replace(now, sync=state)
 
         async def tell() -> None:
-            told = progress.counts
+            reported = progress.counts
             while True:
                 await asyncio.sleep(_TOLD_EVERY_S)
-                if progress.counts != told:
-                    told = progress.counts
+                if progress.counts != reported:
+                    reported = progress.counts
                     await self._sources.change(*source.place, moved_on)
 
         async with asyncio.TaskGroup() as group:

@@ -80,14 +80,14 @@ class Agreement:
         self._now = now
 
     async def tell(self, found: Sequence[Disagreement]) -> None:
-        """All that a comparison found. What somebody else has told already, such as the ledger of a single machine, is not told
-        twice."""
+        """Reports all that a comparison found, but not what another part has reported already, such as the ledger of a single
+        machine."""
         counts = {each.kind: each.count for each in found}
         for kind in _SAID:
             self.count(kind, counts.get(kind, 0))
-        told = {finding.kind for finding in await self._condition.findings(besides=SOURCE)}
+        reported = {finding.kind for finding in await self._condition.findings(besides=SOURCE)}
         lasting = [each for each in found if each.count and each.kind is not Kind.NAMES_MISSING]
-        await self._condition.set(SOURCE, [self._finding(each) for each in lasting if each.kind.value not in told])
+        await self._condition.set(SOURCE, [self._finding(each) for each in lasting if each.kind.value not in reported])
         repaired = [each for each in found if each.count and each.kind is Kind.NAMES_MISSING]
         await self._condition.add(REPAIRS, [self._finding(each, repaired=each.count) for each in repaired])
 

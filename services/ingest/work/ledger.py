@@ -108,7 +108,7 @@ class Ledger:
         raise FailedTry(resting, None, tracker.document.stage)
 
     async def _hand_back(self, job: IngestJob, stage: str) -> None:
-        """This worker is told to stop, so there is little time: a mark that stays behind counts as a death."""
+        """This worker has to stop, so there is little time: a mark that stays behind counts as a death."""
         try:
             async with asyncio.timeout(_HAND_BACK_TIMEOUT_S):
                 await self._settle(job, None, stage)

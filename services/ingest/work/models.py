@@ -1,5 +1,5 @@
-"""What the worker tells of its work and is told by its neighbours: jobs that were given up, the state of the indexes, the embedder.
-Plain data."""
+"""What the worker reports of its work and learns from its neighbours: dead letters, the state of the indexes, the embedder. Plain
+data."""
 
 from dataclasses import dataclass
 from datetime import datetime

@@ -10,11 +10,13 @@ from services.orchestrator.adapters.codec import enum_number
 from services.orchestrator.errors import InvalidRequest
 
 _NO_ANSWER = "does not answer now; ask the operator"
-"""What is told of a provider in trouble to who does not run it: the whole names addresses, settings and other tenants' failures."""
+"""What callers other than operators read about a provider in trouble.
+
+The details name addresses, settings and failures of other tenants."""
 
 
 def models_to_proto(switch: ModelSwitch, watch: ProviderWatch, *, has_details: bool) -> pb.GetModelsResponse:
-    """`has_details`: what is wrong with a provider is told in full, for operators."""
+    """`has_details`: operators read in full what is wrong with a provider."""
     operations = [operation_to_proto(each) for each in switch.operations() if each.chain]
     return pb.GetModelsResponse(operations=operations, providers=_providers(switch, watch, has_details))
 

@@ -2,8 +2,8 @@
 from the evidence; what a model invents is taken out while it streams, before anyone has seen it.
 
 Marks in square brackets: [1], [1, 3], [1-3], [[1]], [^1], [^1^], \\[1\\], [Source 1], [citation:1], [doc 1; doc 2], 【1†source】,
-【1:0†source】, ［1］, <sup>[1]</sup>. A number in them that the evidence does not have is taken out. A range of which it has
-neither end, such as [1990-1995], is no mark.
+【1:0†source】, ［1］, <sup>[1]</sup>. A number in them that the evidence does not have is taken out. A range is no mark
+where it has neither end, such as [1990-1995].
 
 (1), （1）, [#1], ①, ¹ and <sup>1</sup> are marks only where the evidence has all their numbers and they stand where marks do:
 behind words, never at the beginning of a line. Those in brackets must stand at the end of a clause. Circled numbers must stand

@@ -117,7 +117,7 @@ class Deliveries:
             delivery.recipients, delivery.question, answer, await self._language_of(delivery.question)
         )
         expires_at = run.journal.now() + timedelta(seconds=self._approval_life_s)
-        # The text comes from documents, whoever wrote them; the recipients come from the user.
+        # The text comes from documents, which anybody may have written; the recipients come from the user.
         request = ApprovalRequest(tool.name, arguments, expires_at, is_tainted=True, tainted_arguments=("text",))
         decision = await run.ask(_APPROVAL, request)
         if not decision.allowed:
@@ -159,8 +159,8 @@ def _delivery(message: str, history: Sequence[Turn]) -> Delivery:
         return Delivery(wish.question, wish.recipients)
     last = next((turn for turn in reversed(history) if turn.role == "assistant"), None)
     if last is None or not last.run_id:
-        told = "No e-mail is sent: there is no answer before this message. Say what the e-mail is to hold."
-        return Delivery(message, problem=_problem("NOTHING_TO_SEND", told))
+        problem = "No e-mail is sent: there is no answer before this message. Say what the e-mail is to hold."
+        return Delivery(message, problem=_problem("NOTHING_TO_SEND", problem))
     return Delivery(own[-1] if own else message, wish.recipients, last.run_id)
 
 

@@ -64,13 +64,13 @@ async def extract(work: Work) -> Answer | None:
         return None
     found: list[FoundRows] = []
     for number, document in enumerate(documents, start=1):
-        told = f"Read {document.name} ({number} of {len(documents)})."
+        summary = f"Read {document.name} ({number} of {len(documents)})."
         found.append(
             await work.run.once(
                 f"rows{number}",
                 partial(_rows, work, document, fields),
                 FoundRows,
-                show=partial(_shown, told),
+                show=partial(_shown, summary),
                 of_steps=True,
             )
         )
@@ -86,8 +86,8 @@ async def extract(work: Work) -> Answer | None:
     return Answer(text, (), None, EXTRACTIVE)
 
 
-def _shown(told: str, _: FoundRows) -> Thinking:
-    return Thinking("work", told)
+def _shown(summary: str, _: FoundRows) -> Thinking:
+    return Thinking("work", summary)
 
 
 async def _rows(work: Work, document: ReadableDocument, fields: Sequence[Field]) -> FoundRows:

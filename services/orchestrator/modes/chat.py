@@ -86,8 +86,8 @@ class Chat(Mode):
         history = await self._threads.history(run, record, for_model=bool(self._model_name))
         by_model = run.journal.progress.mode is self.name and self._by_tools.calls_tools
         toolbox = await self._by_tools.toolbox(run, record.request, history, by_model=by_model)
-        told = rules.told(record.request)
-        prompt = await self._remembering.added_to(told, run, record) if self._model_name else ""
+        wishes = rules.describe_wishes(record.request)
+        prompt = await self._remembering.added_to(wishes, run, record) if self._model_name else ""
         asked = ChatTurn(run, record, history, serving(toolbox.offered), prompt)
         by_loop = by_model and toolbox.shown
         first = Plan(Route.TOOLS.value, ()) if by_loop else plan_for(asked.question, history, asked.tools)

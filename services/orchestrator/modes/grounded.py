@@ -111,15 +111,15 @@ class Grounded(Mode):
         except GroundworkError as error:
             if isinstance(error, StepDiverged) or deadline.is_spent():
                 raise
-            told = degraded("work", "agent", error, "Searching the documents instead.")
+            note = degraded("work", "agent", error, "Searching the documents instead.")
         except Exception as error:
             _log.exception("agent_failed", agent=agent.name, run_id=record.key.run_id, error=repr(error))
-            told = degraded("work", "agent", AgentFailed(f"the agent {agent.name} failed"), "Searching instead.")
+            note = degraded("work", "agent", AgentFailed(f"the agent {agent.name} failed"), "Searching instead.")
         else:
             if answer is not None:
                 return replace(answer, artefacts=tuple(run.journal.progress.artefacts.values()))
-            told = Thinking("work", "Searching the documents.")
-        await run.once(_LEFT, partial(resolved, told), Thinking, is_last_resort=True)
+            note = Thinking("work", "Searching the documents.")
+        await run.once(_LEFT, partial(resolved, note), Thinking, is_last_resort=True)
         return None
 
     async def _by_tools(self, run: Run, record: RunRecord, agent: Agent) -> Answer | None:
@@ -150,8 +150,8 @@ class Grounded(Mode):
 
 def _as_asked(agent: Agent, request: RunRequest) -> Agent:
     """The agent with what the caller tells it, and with the schema of the answer that the caller wants."""
-    if told := rules.told(request):
-        agent = replace(agent, prompt=rules.with_prompt(agent.prompt, told).strip())
+    if wishes := rules.describe_wishes(request):
+        agent = replace(agent, prompt=rules.with_prompt(agent.prompt, wishes).strip())
     return replace(agent, output=json.loads(request.answer_schema)) if request.answer_schema else agent
 
 

@@ -1,6 +1,7 @@
-"""A chat without a model that calls tools: the words of the message decide. A question about documents is searched for and answered
-from what is found, a sum is done, the time is told, small talk is answered politely, and who asks for something to be kept or
-sent is told that this takes a model. The events are those of the tool loop."""
+"""A chat without a model that calls tools: the words of the message decide.
+
+It searches for what a question about documents asks, does sums, says what time it is, and answers small talk politely. A request to
+keep or send something is answered with the sentence that this takes a model. The events are those of the tool loop."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -234,9 +235,9 @@ def _numbered(evidence: Sequence[Evidence]) -> tuple[Evidence, ...]:
 
 def _degradations(content: Any) -> tuple[Degradation, ...]:
     """What the search had to do without, as the tool tells it."""
-    told = content.get("degraded", ()) if isinstance(content, Mapping) else ()
+    losses = content.get("degraded", ()) if isinstance(content, Mapping) else ()
     return tuple(
         Degradation(str(each.get("part", "")), str(each.get("reason", "")), str(each.get("message", "")))
-        for each in told
+        for each in losses
         if isinstance(each, Mapping)
     )

@@ -108,8 +108,8 @@ class Research(Mode):
             return answer
         self._gate.failed()
         note = Degradation("agent", reason, f"Research broke ({message}): answering with one search instead.")
-        told = Thinking("load", "Answering with one search.", note)
-        await run.once(_FAILED, partial(resolved, told), Thinking, is_last_resort=True)
+        shown = Thinking("load", "Answering with one search.", note)
+        await run.once(_FAILED, partial(resolved, shown), Thinking, is_last_resort=True)
         return None
 
 

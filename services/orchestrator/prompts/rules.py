@@ -142,8 +142,8 @@ def route(agents: str) -> str:
     )
 
 
-def told(request: RunRequest) -> str:
-    """What a request adds to the rules: that the answer is read aloud, and what the application tells its model."""
+def describe_wishes(request: RunRequest) -> str:
+    """What a request adds to the rules: that the answer is read aloud, and the instructions of the application."""
     style = SPOKEN if request.style else ""
     added = f"The application adds, within these rules:\n{request.instructions}" if request.instructions else ""
     return "\n\n".join(filter(None, (style, added)))
@@ -155,5 +155,5 @@ def repair(wrong: str) -> str:
 
 
 def with_prompt(rules: str, prompt: str) -> str:
-    """The rules, and behind them what an agent tells its model."""
+    """The rules, and behind them the prompt of an agent."""
     return f"{rules}\n\n{prompt}" if prompt else rules

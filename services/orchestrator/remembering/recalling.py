@@ -104,7 +104,7 @@ class RememberedFacts:
         return remembered_block(recalled.summary, [hint.shown for hint in hints])
 
     async def _noted(self, run: Run, record: RunRecord, hints: Sequence[Hint]) -> Sequence[Hint]:
-        """The hints that the run may show, told and recorded: it then holds text of these facts and notes."""
+        """The hints that the run may show, sent as an event and recorded. The run then holds text of these facts and notes."""
         if not hints and not run.is_recorded(_STEP):
             return ()
         sources = {_source(record.subject, hint): hint for hint in hints}
@@ -117,8 +117,8 @@ class RememberedFacts:
             hints = [hint for source, hint in sources.items() if source not in forgotten]
         if not hints and not run.is_recorded(_STEP):
             return ()
-        told = await run.once(_STEP, partial(resolved, Hints(hints)), Hints, show=Hints.event, is_last_resort=True)
-        return told.hints
+        recorded = await run.once(_STEP, partial(resolved, Hints(hints)), Hints, show=Hints.event, is_last_resort=True)
+        return recorded.hints
 
 
 def _source(subject: str, hint: Hint) -> Source:

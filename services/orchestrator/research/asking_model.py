@@ -185,7 +185,7 @@ async def refine_by_model(
 async def fill_in_schema(
     model: LanguageModel, schema: Mapping[str, Any], system: str, asked: str, *, operation: Operation = Operation.PLAN
 ) -> Mapping[str, Any]:
-    """An object that follows the schema, in one call, or in a second one that is told what the first lacks. Raises
+    """An object that follows the schema, from one call, or from a second one that names what the first lacks. Raises
     NoPlan, ModelUnavailable or ModelRejected."""
     messages, wrong = [ChatMessage("system", system), ChatMessage("user", asked)], ""
     try:

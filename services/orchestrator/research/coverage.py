@@ -144,7 +144,7 @@ _SCORES = {PartKind.SUBJECT: _subject, PartKind.BRIDGE: _bridge, PartKind.ASKED:
 
 
 def _share(wanted: frozenset[str], stems: frozenset[str]) -> float:
-    """Share of the wanted words that are there: themselves, told otherwise, or as another word of their family."""
+    """Share of the wanted words that are there: the word, a synonym of it, or another word of its family."""
     if not wanted:
         return 1.0
     return sum(_has(each, stems) for each in wanted) / len(wanted)

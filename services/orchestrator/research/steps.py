@@ -264,8 +264,8 @@ class ResearchSteps:
         state.searches += [search for each in ended for search in each.searches[known[1] :]]
         number = max(len(each.found) for each in ended) + 1
         state.evidence = fuse([*state.called, *state.found], task.question, task.limits.passages, state.evidence)
-        told = describe_joined(state.evidence, number)
-        await self._run.once("joined/retrieve", partial(resolved, told), Retrieval, is_last_resort=True)
+        joined = describe_joined(state.evidence, number)
+        await self._run.once("joined/retrieve", partial(resolved, joined), Retrieval, is_last_resort=True)
         await self._measure(state, task, Investigation(task.parts, task.limits), "joined", number)
         if spent := next((each.spent_budget for each in ended if each.spent_budget), ""):
             state.spent_budget = spent

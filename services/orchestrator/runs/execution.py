@@ -42,7 +42,7 @@ _ACCESS_WITHDRAWN = RunError(
 LOG_LOST = RunError(
     "DATA_LOSS",
     "RUN_LOG_LOST",
-    "the event log of this run was lost after the run had begun. It is not done again, since what it did cannot be told; ask again",
+    "the event log of this run was lost after the run had begun. It is not done again, since nobody knows what it did; ask again",
     retryable=False,
 )
 
@@ -243,8 +243,8 @@ class Execution:
         if self.journal.progress.answer is not None or self.journal.progress.is_time_up:
             self._finishing = True
             return _DELIVERING_S if DELIVERY in self.journal.progress.results else _FINISHING_S
-        told = self.journal.progress.budgets
-        budget_s = told.wall_clock_s or self.record.request.budgets.wall_clock_s or self._services.limits.wall_clock_s
+        logged = self.journal.progress.budgets
+        budget_s = logged.wall_clock_s or self.record.request.budgets.wall_clock_s or self._services.limits.wall_clock_s
         return max(0.0, min(budget_s, self._services.limits.wall_clock_s) - self.journal.worked_s)
 
     async def _end_lost_log(self, status: RunStatus) -> None:

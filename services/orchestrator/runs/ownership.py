@@ -149,7 +149,7 @@ class Ownership:
         if marker.parked:
             return resume or marker.is_due(self._now())
         if marker.owner == self.owner:
-            return True  # we do not hold it: our work on it ended without the store being told
+            return True  # our work on it ended, and the marker could not say so
         return not marker.owner or not await self.is_alive(marker.owner)
 
     async def note_begun(self, key: RunKey) -> None:

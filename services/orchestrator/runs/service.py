@@ -244,8 +244,8 @@ class Runs:
         return record
 
     async def may_delete(self, principal: Principal, key: RunKey) -> bool:
-        """False when the run is somebody else's. One that is gone may be deleted again, and one whose record is damaged by whoever
-        knows its id: whose it was cannot be told any more."""
+        """False when the run is somebody else's. A run that is gone may be deleted again. Any caller that knows the
+        id may delete a run with a damaged record, which no longer says who owns it."""
         with suppress(RunDamaged):
             record = await self._store.get(key)
             return record is None or _is_for(principal, record)

@@ -90,7 +90,7 @@ async def _parts(work: Work, sections: Sequence[DocumentSection], wishes: Summar
     for number, section in enumerate(sections, start=1):
         worked_s = work.run.journal.worked_s - began_s
         left_s = worked_s / max(1, number - 1) * (len(sections) - number)
-        told = f"Read section {number} of {len(sections)}: {section.title[:120]}" + (
+        summary = f"Read section {number} of {len(sections)}: {section.title[:120]}" + (
             f" (about {left_s:.0f} s left)" if left_s >= 1 else ""
         )
         parts.append(
@@ -98,15 +98,15 @@ async def _parts(work: Work, sections: Sequence[DocumentSection], wishes: Summar
                 f"section{number}",
                 partial(_part, work, section, count, wishes),
                 SectionSummary,
-                show=partial(_shown, told),
+                show=partial(_shown, summary),
                 of_steps=True,
             )
         )
     return parts
 
 
-def _shown(told: str, _: SectionSummary) -> Thinking:
-    return Thinking("work", told)
+def _shown(summary: str, _: SectionSummary) -> Thinking:
+    return Thinking("work", summary)
 
 
 async def _part(work: Work, section: DocumentSection, count: int, wishes: SummaryWishes) -> SectionSummary:
@@ -218,8 +218,10 @@ async def _overview(work: Work, parts: Sequence[SectionSummary], wishes: Summary
         return SectionSummary("", await work.write(sources, prompt=prompt, max_tokens=_OVERVIEW_TOKENS), True)
 
     try:
-        told = "Putting the sections together."
-        return (await work.run.once("overview", write, SectionSummary, show=partial(_shown, told), of_steps=True)).text
+        summary = "Putting the sections together."
+        return (
+            await work.run.once("overview", write, SectionSummary, show=partial(_shown, summary), of_steps=True)
+        ).text
     except GroundworkError as error:
         await work.degrade("llm", error, "The summary goes without an overview.")
         return ""

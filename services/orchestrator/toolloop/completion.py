@@ -60,8 +60,8 @@ class Completer:
 
     async def complete(self, request: Request, numbers: Collection[int], offered: Collection[str]) -> Completion:
         """Shows the text as it comes, and takes it back when calls follow. Raises ModelUnavailable or ModelRejected."""
-        told = "\n".join(message.content for message in request.messages if message.role == "tool")
-        reading = _Reading(self.screen, numbers, offered, told)
+        results = "\n".join(message.content for message in request.messages if message.role == "tool")
+        reading = _Reading(self.screen, numbers, offered, results)
         async with aclosing(coalesced(self.model.complete(request), self.clock)) as deltas:
             async for delta in deltas:
                 match delta:
@@ -100,9 +100,9 @@ class _Pieces:
 class _Reading:
     """A completion so far."""
 
-    def __init__(self, screen: Screen, numbers: Collection[int], offered: Collection[str], told: str) -> None:
-        """`told` is what tools have said so far."""
-        self._told = told
+    def __init__(self, screen: Screen, numbers: Collection[int], offered: Collection[str], results: str) -> None:
+        """`results` is the text of all results of tools so far."""
+        self._results = results
         self._screen = screen
         self._numbers = set(numbers)
         self._offered = offered
@@ -147,21 +147,21 @@ class _Reading:
             await self._writing.add(rest)
         written = self._writing.finished(reason)
         pieces = [each for _, each in sorted(self._calls.items())]
-        quoted = [each for each in pieces if each.is_written and _is_quoted(each.name, each.arguments, self._told)]
-        meant = [each for each in self._filter.calls if not _is_quoted(each.name, each.arguments, self._told)]
+        quoted = [each for each in pieces if each.is_written and _is_quoted(each.name, each.arguments, self._results)]
+        intended = [each for each in self._filter.calls if not _is_quoted(each.name, each.arguments, self._results)]
         calls = [each.call() for each in pieces if each not in quoted]
-        calls += [ToolCall("", each.name, each.arguments) for each in meant]
+        calls += [ToolCall("", each.name, each.arguments) for each in intended]
         calls = calls[:_MOST_CALLS]
         await self._screen.settle("" if calls else written.text)
-        dropped = len(quoted) + len(self._filter.calls) - len(meant)
+        dropped = len(quoted) + len(self._filter.calls) - len(intended)
         return Completion(written.text, tuple(calls), reason, written.invented_citations, dropped)
 
 
-def _is_quoted(name: str, arguments: str, told: str) -> bool:
-    """Whether the call stands in what tools have said, however it is quoted there: name, and shortly behind it the arguments. A
+def _is_quoted(name: str, arguments: str, results: str) -> bool:
+    """Whether the call stands in a result of a tool, however it is quoted there: name, and shortly behind it the arguments. A
     model that repeats a document must not do what the document wants."""
     arguments = _NOT_COMPARED.sub("", arguments)
     if arguments in ("", "{}"):
         return False
     written = f"{re.escape(name)}.{{0,{_NAME_TO_ARGUMENTS_CHARS}}}{re.escape(arguments)}"
-    return re.search(written, _NOT_COMPARED.sub("", told), re.DOTALL) is not None
+    return re.search(written, _NOT_COMPARED.sub("", results), re.DOTALL) is not None

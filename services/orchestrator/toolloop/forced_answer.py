@@ -198,8 +198,8 @@ def _plain(messages: Sequence[ChatMessage]) -> Sequence[ChatMessage]:
     """The same without a tool's role, which a server may refuse where no tools are offered: its text is the user's."""
     said = "\n\n".join(message.content for message in messages if message.role == "tool")
     others = [message for message in messages if message.role != "tool"]
-    told = f"What the tools said:\n\n{said}\n\n" if said else ""
-    return [*others[:-1], replace(others[-1], content=told + others[-1].content)]
+    preface = f"What the tools said:\n\n{said}\n\n" if said else ""
+    return [*others[:-1], replace(others[-1], content=preface + others[-1].content)]
 
 
 def _honest(said: Sequence[str], why: Degradation) -> str:

@@ -247,23 +247,23 @@ class Rounds:
 
     def _take_in(self, said: Round, called: Sequence[Called | None]) -> None:
         """Notes what came of the round's calls: None for one that the planner dropped."""
-        told: list[str] = []
+        observed: list[str] = []
         found: list[str] = []
         self._results = []
         for call, decision, each in zip(said.calls, said.plan.decisions, called, strict=True):
             if each is None:
                 budget = self._run.budgets.budgets.tool_calls
-                told.append(observations.of_dropped(decision, call.name, self._offer.names, budget))
+                observed.append(observations.of_dropped(decision, call.name, self._offer.names, budget))
                 continue
             self._note(call.name, decision.fingerprint, each)
-            told.append(observations.of_outcome(each.outcome, self.book, self._limits.observation_chars))
+            observed.append(observations.of_outcome(each.outcome, self.book, self._limits.observation_chars))
             if each.was_made and not self._is_self_contained(call.name):
-                self._taint.add(told[-1])
+                self._taint.add(observed[-1])
             found += observations.findings(each.outcome)
             if not each.outcome.evidence:
                 self._results.append(observations.as_text(each.outcome))
         self._history.note_findings(self._number, found)
-        self.conversation.add_round(said.text, said.calls, told)
+        self.conversation.add_round(said.text, said.calls, observed)
 
     def _is_self_contained(self, name: str) -> bool:
         tool = self._offer.named(name)

@@ -100,14 +100,14 @@ class ModelJudge:
             name = f"model/{self._model.info(Operation.VERIFY).model}"
             checked_by = self._figures.get(name, CheckedBy(name))
             request = await self._request(question, claims, passages)
-            told: set[int] = set()
+            judged: set[int] = set()
             async with aclosing(self._said(request)) as verdicts:
                 async for said in verdicts:
-                    if 0 <= said.claim < len(claims) and said.claim not in told:
-                        told.add(said.claim)
+                    if 0 <= said.claim < len(claims) and said.claim not in judged:
+                        judged.add(said.claim)
                         yield said.claim, _judgement(said, claims[said.claim], passages, checked_by)
-        if len(told) < len(claims):
-            raise VerdictsMissing(f"the model has judged {len(told)} of {len(claims)} claims")
+        if len(judged) < len(claims):
+            raise VerdictsMissing(f"the model has judged {len(judged)} of {len(claims)} claims")
 
     async def _request(
         self, question: str, claims: Sequence[JudgedClaim], passages: Sequence[JudgedPassage]

@@ -11,7 +11,7 @@ REFUSALS = tuple(text for language in LANGUAGES.values() for text in (language.r
 
 
 def wording(question: str, languages: Languages | None) -> Language:
-    """The language of the question; English where it cannot be told, and without `languages`. Loads a model when first used."""
+    """The language of the question; English where it is uncertain, and without `languages`. Loads a model when first used."""
     certainties = languages.certainties(" ".join(question.lower().split())) if languages else {}
     code = max(certainties, key=lambda each: certainties[each], default=ENGLISH)
     is_english = certainties.get(ENGLISH, 0.0) >= _LEAST_CERTAINTY_OF_ENGLISH

@@ -37,7 +37,7 @@ class Word:
     is_first: bool
     """Whether its unit begins with it."""
     language: str = ""
-    """Of its text; "" where that cannot be told."""
+    """Of its text; "" where it is uncertain."""
 
     @cached_property
     def lower(self) -> str:

@@ -1,5 +1,5 @@
 """Small words that decide what a sentence says: who denies, forbids, counts, plans, compares, restricts or explains with them. They
-are in words.toml, by language. A word counts in the language of its text, and in all of them where that cannot be told."""
+are in words.toml, by language. A word counts in the language of its text, and in all languages where that is uncertain."""
 
 import re
 import tomllib
@@ -54,7 +54,7 @@ def languages() -> list[str]:
 
 
 def language_of(text: str) -> str:
-    """The language of a text, by its script and its function words; "" where that cannot be told."""
+    """The language of a text, by its script and its function words; "" where it is uncertain."""
     read = text[:_READ_CHARS].lower()
     for code, script in _SCRIPTS:
         if len(script.findall(read)) > _SCRIPT_SHARE * sum(map(str.isalpha, read)):

@@ -6,7 +6,7 @@ to it, for a name or a number says nothing to a small model and is right all the
 it is not asked, nobody can vouch for those, so there is no threshold then. A request's own `min_score` holds for every hit.
 
 One threshold does not do for multilingual-e5-small: passages that have nothing to do with a question have cosines of 0.21 (English)
-to 0.40 (Chinese) within a language and 0.07 to 0.18 across. Over 26 pairs of languages the question's own passage is told from
+to 0.40 (Chinese) within a language and 0.07 to 0.18 across. Over 26 pairs of languages the question's own passage stands out from
 the nearest one of another subject with an AUROC of 0.78 by the bare cosine, of 0.90 by how far it stands above what is usual for
 the pair. How far it stands above the rest of its list adds 0.005 and is left out: where all of a collection is about the question,
 nothing stands above the rest.

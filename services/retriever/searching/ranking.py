@@ -201,8 +201,8 @@ class Ranking:
             self.dropped.append(DroppedHit(chunk_id, stored.document_id, "revision", reason))
 
     def _having(self, phrases: Sequence[tuple[str, ...]], lists: list[list[Candidate]]) -> list[list[Candidate]]:
-        """Each query's list without chunks that lack one of its phrases. The engines' word is not taken for it: one may not
-        know phrases, and what a person is told to be exact must be."""
+        """Each query's list without chunks that lack one of its phrases. The engines are not trusted with it: one may not
+        know phrases, and what the answer calls exact must be."""
         if not any(phrases):
             return lists
         return (

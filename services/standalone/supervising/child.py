@@ -76,8 +76,8 @@ class Child:
     async def run(self) -> None:
         """Runs the process again and again until :meth:`stop`, or until it has crashed too often before being ready.
 
-        One that served and ended in good order was told to by somebody, who wants it anew (`groundwork restart`): it is started at
-        once. One that died waits for its backoff.
+        A process that served and ended in good order is started again at once: somebody restarts it (`groundwork restart`). A
+        process that died waits for its backoff.
         """
         try:
             while not self._stopping.is_set():

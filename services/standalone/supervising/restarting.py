@@ -1,7 +1,7 @@
 """``groundwork restart``: every process of the running system anew, one after the other, while it works.
 
-A process that serves and is told to end (SIGTERM) is started again by its supervisor at once, wherever the signal came from. This
-command tells one after the other, and watches the state file for what comes of it.
+A process that ends on SIGTERM after it has served is started again by its supervisor at once, wherever the signal came from. This
+command ends one after the other, and watches the state file for the new one.
 """
 
 from __future__ import annotations
@@ -56,11 +56,11 @@ def restart(names: Sequence[str]) -> int:
 def choose(services: Mapping[str, Mapping[str, Any]], names: Sequence[str]) -> list[str]:
     """The processes to restart, in the order of their turns: a service before its callers. Raises StartRefused."""
     wanted = set(names or REPLICABLE)
-    meant: dict[str, set[str]] = {
+    names_of: dict[str, set[str]] = {
         name: {name, str(each.get("service", name))} | ({f"{name}-1"} if name in REPLICABLE else set())
         for name, each in services.items()
     }
-    unknown = sorted(wanted.difference(*meant.values())) if names else []
+    unknown = sorted(wanted.difference(*names_of.values())) if names else []
     if "nats" in wanted:
         raise StartRefused(
             "nats is the message store of all others, which would wait for it: stop and start Groundwork"
@@ -68,7 +68,7 @@ def choose(services: Mapping[str, Mapping[str, Any]], names: Sequence[str]) -> l
     if unknown:
         known = ", ".join(name for name in services if name != "nats")
         raise StartRefused(f"There is no {', '.join(unknown)} to restart. Name some of {known}, or nothing for all")
-    return [name for name, called in meant.items() if called & wanted]
+    return [name for name, called in names_of.items() if called & wanted]
 
 
 def _restart_one(data_dir: DataDir, name: str) -> float:

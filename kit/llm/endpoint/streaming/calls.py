@@ -62,8 +62,8 @@ class CallAssembly:
         self._written += text
 
     def end_written(self) -> Iterator[ToolCallDelta | TextDelta]:
-        """The call that was written as text. What cannot be read is given back as it was: who offers tools may know how to mend it,
-        and knows that it is not meant for a reader."""
+        """The call that was written as text. What cannot be read is given back as it was: the tool loop may know how to mend it,
+        and does not show it to a reader."""
         written, self._written = self._written.strip(), ""
         if not written:
             return

@@ -136,8 +136,8 @@ def confine(plan: Plan) -> None:
 
 
 def allow_processor_time(limit_s: float) -> None:
-    """From now on this process may compute for `limit_s` seconds; then the kernel ends it with SIGXCPU. Unlike the time limit of
-    whoever waits for it, this one holds when nobody waits any more."""
+    """From now on this process may compute for `limit_s` seconds; then the kernel ends it with SIGXCPU. Unlike the
+    caller's time limit, this one holds when nobody waits any more."""
     used = resource.getrusage(resource.RUSAGE_SELF)
     soft = math.ceil(used.ru_utime + used.ru_stime + limit_s)
     _, hard = resource.getrlimit(resource.RLIMIT_CPU)

@@ -3,7 +3,7 @@ once however many follow, and of runs that it works on itself nothing: what it h
 
 The server sends every entry that is stored on to `logged.<tenant>.<run>`, with its place in the log (ADR 13). Nobody keeps such a
 message for who did not hear it, so it is only news: an entry that does not follow the last one known has the missing ones read from
-the log, and so has a run of which nothing was heard for a while, or whose entries may have been lost with a connection.
+the log, and so has a run without news for a while, and a run whose entries may have been lost with a connection.
 
 Nobody waits for a follower that does not read: what it has not taken is dropped beyond a bound, and it reads the log from where it
 stopped instead.

@@ -181,13 +181,13 @@ def _ranks(hit: pb.Hit) -> Iterator[StageRank]:
     """Where the hit stood at each stage; nothing unless the search was to explain."""
     if not hit.HasField("explanation"):
         return
-    told = hit.explanation
+    explained = hit.explanation
     for stage, rank, score in (
-        ("dense", told.dense_rank, told.dense_score),
-        ("lexical", told.lexical_rank, told.lexical_score),
-        ("fused", told.fused_rank, told.fused_score),
-        ("rerank", told.rerank_rank, told.rerank_score),
-        ("diversity", told.diversity_rank, hit.score),
+        ("dense", explained.dense_rank, explained.dense_score),
+        ("lexical", explained.lexical_rank, explained.lexical_score),
+        ("fused", explained.fused_rank, explained.fused_score),
+        ("rerank", explained.rerank_rank, explained.rerank_score),
+        ("diversity", explained.diversity_rank, hit.score),
     ):
         if rank:  # from 1; 0 where the stage did not return it
             yield StageRank(stage, rank, score)

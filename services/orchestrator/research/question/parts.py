@@ -44,8 +44,8 @@ def _parts_of(clause: str) -> list[QuestionPart]:
     relation = " and ".join(roles.values())
     parts = [QuestionPart(each.text, PartKind.SUBJECT, each, each.stems) for each in subjects]
     if roles:
-        told = relation_words(roles)
-        parts += [QuestionPart(f"{relation}: {each.text}", PartKind.BRIDGE, each, told) for each in subjects]
+        relations = relation_words(roles)
+        parts += [QuestionPart(f"{relation}: {each.text}", PartKind.BRIDGE, each, relations) for each in subjects]
     if asked:
         parts += [QuestionPart(_asked_of(clause, each), PartKind.ASKED, each, asked, bool(roles)) for each in subjects]
     return parts

@@ -1,5 +1,6 @@
-"""The second step of a question as a question of its own: "Where was the director of The Circus Cyclone born?" asks, once a passage
-has told who that is, where that person was born."""
+"""The second step of a question as a question of its own.
+
+"Where was the director of The Circus Cyclone born?" asks where a person was born, once a passage names the director."""
 
 import re
 from collections.abc import Iterator, Sequence

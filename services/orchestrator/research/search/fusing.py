@@ -86,7 +86,7 @@ def fuse(rounds: Sequence[RoundFound], question: str, top_k: int, before: Eviden
 
 @dataclass(frozen=True)
 class _Compared:
-    """A passage as duplicates are looked for; forwards are told apart where they are searched."""
+    """A passage as duplicates are looked for; forwards are recognised by the search itself."""
 
     text: str
     metadata: Mapping[str, str] = field(default_factory=dict)

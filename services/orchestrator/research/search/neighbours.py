@@ -28,8 +28,8 @@ async def read_neighbours(library: Library, found: RoundFound) -> RoundFound:
     try:
         around = await library.around(best)
     except GroundworkError as error:
-        told = Degradation("neighbours", error.reason, "The messages around those that were found could not be read.")
-        return replace(found, degraded=(*found.degraded, told))
+        loss = Degradation("neighbours", error.reason, "The messages around those that were found could not be read.")
+        return replace(found, degraded=(*found.degraded, loss))
     passages = {each.chunk_id: each for each in found.passages}
     return replace(
         found,

@@ -79,11 +79,11 @@ async def search_all(
         for passage in each.passages:
             passages.setdefault(passage.chunk_id, passage)
     failed = [Degradation("search", each.reason, f"A search did not answer: {each.message}") for each in errors[:1]]
-    told = [degradation for _, each in found for degradation in each.degraded]
+    degraded = [degradation for _, each in found for degradation in each.degraded]
     return RoundFound(
         tuple(each for each, _ in found),
         tuple(passages.values()),
-        tuple(dict.fromkeys([*failed, *told])),
+        tuple(dict.fromkeys([*failed, *degraded])),
         _slowest(found),
         found[0][1].strategy,
     )

@@ -139,8 +139,8 @@ def _schema_text(schema: Mapping[str, Any]) -> str:
     required = schema.get("required", ())
     properties = schema.get("properties", {})
     ordered = {name: properties[name] for name in sorted(properties, key=lambda name: name not in required)}
-    told = {**({"required": required} if required else {}), **schema, "properties": ordered}
-    return json.dumps(told, ensure_ascii=False, separators=(",", ":"))[:_LONGEST_SCHEMA_CHARS]
+    shown = {**({"required": required} if required else {}), **schema, "properties": ordered}
+    return json.dumps(shown, ensure_ascii=False, separators=(",", ":"))[:_LONGEST_SCHEMA_CHARS]
 
 
 def _coerced(value: Any, schema: Any) -> Any:

@@ -332,7 +332,7 @@ class TantivyIndex:
 
 
 def _pieces(counted: Iterable[tuple[WriteKey, int]]) -> Iterator[_Piece]:
-    """Some 32 chunks each: several small attempts, or positions of a large one, of which the last piece has what lies elsewhere."""
+    """Some 32 chunks each: several small attempts, or positions of a large one, whose last piece has what lies elsewhere."""
     small, size = [], 0
     for write, count in counted:
         if count > _DOCUMENTS_PER_CALL:
