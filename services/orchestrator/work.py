@@ -13,7 +13,8 @@ from cachetools import TTLCache
 from kit.errors import GroundworkError
 from services.orchestrator.agent import Agent, Searching
 from services.orchestrator.answering.blocks import fill_in, write_text
-from services.orchestrator.answering.drafting import Draft, Drafter, Question, degraded, restarted
+from services.orchestrator.answering.draft import Draft
+from services.orchestrator.answering.drafting import Drafter, Question, degraded, restarted
 from services.orchestrator.answering.generation import Listener
 from services.orchestrator.artefacts.kinds import problem_with
 from services.orchestrator.errors import BudgetSpent

@@ -7,7 +7,7 @@ from functools import partial
 
 from kit.errors import GroundworkError
 from services.orchestrator.agent import Agent, Searching
-from services.orchestrator.answering.drafting import EXTRACTIVE, MODEL
+from services.orchestrator.answering.draft import EXTRACTIVE, MODEL
 from services.orchestrator.log.events import Answer, Evidence, Thinking
 from services.orchestrator.log.screen import Screen
 from services.orchestrator.quizzes.checking import checked_questions, schema_of

@@ -9,7 +9,7 @@ from functools import partial
 from kit.errors import GroundworkError
 from kit.reading.rows import is_row
 from services.orchestrator.agent import Agent, Searching
-from services.orchestrator.answering.drafting import EXTRACTIVE, MODEL
+from services.orchestrator.answering.draft import EXTRACTIVE, MODEL
 from services.orchestrator.drawing.building import build
 from services.orchestrator.drawing.finding import find
 from services.orchestrator.drawing.forms import CHARTS, Form, has_topic, read_form

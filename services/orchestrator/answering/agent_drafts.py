@@ -14,7 +14,8 @@ from kit.llm import Restart
 from services.orchestrator.agent import Agent, Found, Made
 from services.orchestrator.answering.blocks import fill_in, outline, violation, with_marks_of
 from services.orchestrator.answering.citations import cited_numbers
-from services.orchestrator.answering.drafting import EXTRACTIVE, MODEL, Draft, Drafter, Question, degraded, restarted
+from services.orchestrator.answering.draft import EXTRACTIVE, MODEL, Draft
+from services.orchestrator.answering.drafting import Drafter, Question, degraded, restarted
 from services.orchestrator.answering.generation import Generator, Listener
 from services.orchestrator.prompts import rules
 from services.orchestrator.steps.run import Run

@@ -2,9 +2,8 @@
 step down is said."""
 
 import asyncio
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from kit.errors import GroundworkError
 from kit.language.anaphora import starts_with_anaphor
@@ -13,42 +12,31 @@ from kit.language.terms import tokens
 from kit.llm import ChatMessage, FinishReason, Meter, Operation, Restart
 from services.orchestrator import without_model as extractive
 from services.orchestrator.answering.citations import cited_numbers, finished_part
-from services.orchestrator.answering.generation import Generator, Listener
-from services.orchestrator.answering.quotes import (
-    Quote,
-    citation,
-    citations_of,
-    number_quotes,
-    placed,
-    placed_quotes,
+from services.orchestrator.answering.draft import (
+    EXTRACTIVE,
+    MODEL,
+    Draft,
+    answer_status,
+    draft_of,
+    draft_of_claims,
+    draft_of_quotes,
+    mark_unfinished,
+    says_something_wrong,
 )
+from services.orchestrator.answering.generation import Generator, Listener
+from services.orchestrator.answering.quotes import Quote, citations_of
 from services.orchestrator.answering.refusals import refusal
 from services.orchestrator.conflicts.disagreement import Disagreement
 from services.orchestrator.conflicts.parallel import find_disagreements
 from services.orchestrator.conflicts.saying import say_conflicts
-from services.orchestrator.log.events import (
-    Answer,
-    AnswerStatus,
-    Citation,
-    Conflict,
-    Degradation,
-    Evidence,
-    SupportStatus,
-    Thinking,
-    Verification,
-)
+from services.orchestrator.log.events import AnswerStatus, Degradation, Evidence, Thinking
 from services.orchestrator.log.journal import Journal
 from services.orchestrator.log.screen import LONGEST_PIECE_CHARS, Screen
 from services.orchestrator.models import Turn
 from services.orchestrator.ports import SentenceScorer
 from services.orchestrator.verification.checking import AnswerCheck, Checking
-from services.orchestrator.verification.consequences import CheckedAnswer
-from services.orchestrator.verification.quoting import verify_quotes
-from services.orchestrator.verification.verdicts import WORDS, Verdict
 from services.orchestrator.without_model import ExtractiveSettings, Passage
 from services.orchestrator.without_model.wording import wording
-
-MODEL, EXTRACTIVE = "model", "extractive"
 
 _ENDINGS = {
     FinishReason.LENGTH: ("ANSWER_LENGTH", "The model used up its tokens before the answer was finished."),
@@ -65,25 +53,11 @@ _ENDINGS = {
 }
 """What is said of an answer that is not whole."""
 _UNSUPPORTED = Degradation("llm", "UNSUPPORTED_ANSWER", "Nothing the model wrote is carried by the documents.")
-
-_NOTHING_CLAIMED = Verification((), 0.0, 0.0, SupportStatus.INSUFFICIENT)
-"""Of a model that was asked for an answer from documents and says nothing of them."""
-_ALL_CARRIED = (SupportStatus.SUPPORTED, SupportStatus.SIMILAR_WORDING)
-
 _BETTER_QUOTED = Degradation(
     "llm",
     "BETTER_QUOTED",
     "The model's answer says something that the documents do not. They are quoted instead: a quote likely answers.",
 )
-
-_LIKELY, _UNCERTAIN = 0.75, 0.5
-"""Calibrated probabilities from which on an answer is called likely, and uncertain."""
-
-
-def answer_status(confidence: float) -> AnswerStatus:
-    if confidence >= _LIKELY:
-        return AnswerStatus.LIKELY
-    return AnswerStatus.UNCERTAIN if confidence >= _UNCERTAIN else AnswerStatus.UNLIKELY
 
 
 @dataclass(frozen=True)
@@ -125,75 +99,6 @@ class Question:
     def checking(self, journal: Journal) -> Checking:
         """The check of an answer to it."""
         return Checking(self.check, self.text, self.evidence, journal)
-
-
-def _tuples(citations: Sequence[Citation]) -> tuple[Citation, ...]:
-    """A draft that was read from the log has lists."""
-    return tuple(
-        replace(each, bounding_boxes=tuple(each.bounding_boxes), heading_path=tuple(each.heading_path))
-        for each in citations
-    )
-
-
-def _with_tuples(verification: Verification) -> Verification:
-    sentences = tuple(replace(each, citations=tuple(each.citations)) for each in verification.sentences)
-    return replace(verification, sentences=sentences)
-
-
-@dataclass(frozen=True)
-class Draft:
-    """An answer before it is published. A refusal has no verification: there is no claim to check."""
-
-    text: str
-    method: str
-    verification: Verification | None
-    support_status: SupportStatus | None
-    """None: nothing was judged."""
-
-    citations: Sequence[Citation] = ()
-    """One quote a mark of the text."""
-    closest: Sequence[Citation] = ()
-    """Of a refusal: the passages that came closest."""
-    answer_confidence: float | None = None
-    """Calibrated probability that the text answers the question; of a refusal, that the closest passages hold an answer."""
-    block: Mapping[str, Any] | None = None
-    """What an agent with a schema says; the text shows it."""
-    conflicts: Sequence[Conflict] = ()
-    """What the sources disagree about; the text says it."""
-
-    @property
-    def answer_status(self) -> AnswerStatus | None:
-        return None if self.answer_confidence is None else answer_status(self.answer_confidence)
-
-    @property
-    def answer(self) -> Answer:
-        return Answer(
-            self.text,
-            _tuples(self.citations),
-            self.support_status,
-            self.method,
-            self.block,
-            answer_confidence=self.answer_confidence,
-            answer_status=self.answer_status,
-            closest=_tuples(self.closest),
-            verification=self.verification and _with_tuples(self.verification),
-            conflicts=tuple(replace(each, sides=tuple(each.sides)) for each in self.conflicts),
-        )
-
-    @property
-    def is_refusal(self) -> bool:
-        return self.verification is None
-
-    @property
-    def is_about_actions(self) -> bool:
-        """Whether all that its text claims is what the assistant has done: no quote of the documents could say it better."""
-        claims = self.verification.sentences if self.verification else ()
-        said = [each for each in claims if each.verdict != Verdict.NO_CLAIM and not each.removed]
-        return bool(self.text and said) and all(each.is_action for each in said)
-
-    @property
-    def carries_something(self) -> bool:
-        return self.verification is not None and self.support_status is not SupportStatus.INSUFFICIENT
 
 
 class Drafter:
@@ -239,7 +144,7 @@ class Drafter:
     async def take_over(self, text: str, question: Question, journal: Journal) -> Draft:
         """As `write`, for a text that the model has given whole."""
         screen = Screen(journal, before=question.before)
-        draft = _claiming(await question.checking(journal).check(text))
+        draft = draft_of_claims(await question.checking(journal).check(text))
         draft = await self._with_conflicts(await self._improved(draft, text, question, journal, screen), question)
         await screen.settle(draft.text)
         return draft
@@ -254,7 +159,7 @@ class Drafter:
         """A text that a model has written with the evidence before it, judged. When it cites passages and none of them carries
         anything of it, the documents are quoted instead, if they answer the question. `checking` may have judged parts of it."""
         screen = Screen(journal)
-        draft = _drafted(await (checking or question.checking(journal)).check(text))
+        draft = draft_of(await (checking or question.checking(journal)).check(text))
         is_judged = draft.verification is not None and not draft.is_about_actions
         if cited_numbers(text) and is_judged and not draft.carries_something:
             draft = await self._not_carried(draft, text, question, journal, screen, keeps=True)
@@ -295,7 +200,7 @@ class Drafter:
 
     async def _improved(self, draft: Draft, text: str, question: Question, journal: Journal, screen: Screen) -> Draft:
         """The draft of what a model wrote, or quotes where it says something wrong and they answer better."""
-        if draft.is_refusal or draft.is_about_actions or not _says_something_wrong(draft):
+        if draft.is_refusal or draft.is_about_actions or not says_something_wrong(draft):
             return draft
         if not draft.carries_something:
             return await self._not_carried(draft, text, question, journal, screen)
@@ -356,8 +261,8 @@ class Drafter:
             text = f"{generated.invented_citations} citation(s) of sources that do not exist were removed."
             await journal.write(Thinking("verify", text, Degradation("llm", "INVENTED_CITATION", text)))
         text = await finished_text(generated.text, generated.reason, journal)
-        draft = _claiming(await checking.check(text))
-        return _as_far_as_it_got(draft, generated.reason), text
+        draft = draft_of_claims(await checking.check(text))
+        return mark_unfinished(draft, generated.reason), text
 
     async def _fallen_back(self, error: GroundworkError, question: Question, journal: Journal, screen: Screen) -> Draft:
         """The answer of a model that has failed: quotes, or what it had written where no quote answers."""
@@ -370,8 +275,8 @@ class Drafter:
     async def _kept(self, journal: Journal, question: Question) -> Draft | None:
         """The finished sentences of an answer that goes no further; None where the documents carry none of them."""
         checked = await question.checking(journal).check(finished_part(journal.progress.shown[len(question.before) :]))
-        draft = _drafted(checked)
-        return _as_far_as_it_got(draft, FinishReason.INCOMPLETE) if draft.carries_something else None
+        draft = draft_of(checked)
+        return mark_unfinished(draft, FinishReason.INCOMPLETE) if draft.carries_something else None
 
     async def _extract(self, question: Question, journal: Journal, screen: Screen) -> Draft:
         return await self._show_quotes(await self._quotes(question), question, journal, screen)
@@ -388,7 +293,7 @@ class Drafter:
         for piece in extractive.render(found):
             text += piece
             await screen.show(text)
-        return _quoted(text, found, question.evidence)
+        return draft_of_quotes(text, found, question.evidence)
 
     async def _quotes(self, question: Question) -> extractive.ExtractiveAnswer:
         """What the documents say to the question as it stands alone; where that is nothing, what those passages say to its own
@@ -430,23 +335,6 @@ class Drafter:
         )
 
 
-def _drafted(checked: CheckedAnswer) -> Draft:
-    """A model's answer after its check. One that claims nothing is not judged.
-
-    How likely it answers the question is not said: what is calibrated is calibrated on quotes.
-    """
-    quoted = number_quotes(checked.text, checked.evidence, checked.spans)
-    if checked.verification is None:
-        return Draft(quoted.text, MODEL, None, None, quoted.citations)
-    verification = placed(checked.verification, quoted.text)
-    return Draft(quoted.text, MODEL, verification, verification.support_status, quoted.citations)
-
-
-def _claiming(checked: CheckedAnswer) -> Draft:
-    """The draft of an answer that should have claimed something."""
-    return _drafted(replace(checked, verification=checked.verification or _NOTHING_CLAIMED))
-
-
 async def finished_text(text: str, reason: FinishReason, journal: Journal) -> str:
     """The text that may be judged: of an answer that is not whole, its finished sentences; that it is not whole is said."""
     if reason.is_whole:
@@ -457,41 +345,6 @@ async def finished_text(text: str, reason: FinishReason, journal: Journal) -> st
     said = f"{message} Its unfinished last sentence was cut off." if finished != text else message
     await journal.write(Thinking("answer", said, note))
     return finished
-
-
-def _says_something_wrong(draft: Draft) -> bool:
-    """Whether a written answer has a claim that the documents do not carry, by a judge that does more than compare words."""
-    claims = draft.verification.sentences if draft.verification else ()
-    return not draft.carries_something or any(
-        each.verdict in (Verdict.CONTRADICTED, Verdict.NOT_FOUND)
-        and not (each.is_action or each.removed)
-        and each.checked_by != WORDS
-        for each in claims
-    )
-
-
-def _as_far_as_it_got(draft: Draft, reason: FinishReason) -> Draft:
-    """An answer that is not whole may be true in each of its sentences, and is not supported as a whole."""
-    if reason.is_whole or draft.support_status not in _ALL_CARRIED or draft.verification is None:
-        return draft
-    verification = replace(draft.verification, support_status=SupportStatus.PARTIAL)
-    return replace(draft, verification=verification, support_status=SupportStatus.PARTIAL)
-
-
-def _quoted(text: str, found: extractive.ExtractiveAnswer, evidence: Sequence[Evidence]) -> Draft:
-    """The answer that is made of these sentences. Each has its own mark: 1, 2, 3."""
-    by_number = {source.number: source for source in evidence}
-    citations = tuple(
-        citation(by_number[each.number], Quote(each.number, each.start, each.end), number)
-        for number, each in enumerate(found.sentences, start=1)
-    )
-    verification = replace(
-        placed_quotes(verify_quotes([each.text for each in found.sentences], citations), text),
-        answer_confidence=found.confidence,
-        answer_status=answer_status(found.confidence),
-    )
-    support = verification.support_status
-    return Draft(text, EXTRACTIVE, verification, support, citations, answer_confidence=found.confidence)
 
 
 def _is_about_others(sentence: str, names: Set[str]) -> bool:

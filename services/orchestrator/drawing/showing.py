@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from services.orchestrator.answering.drafting import EXTRACTIVE
+from services.orchestrator.answering.draft import EXTRACTIVE
 from services.orchestrator.artefacts.citing import Citing
 from services.orchestrator.drawing.finding import outline
 from services.orchestrator.drawing.forms import Form

@@ -10,7 +10,7 @@ from typing import Any
 from kit.errors import GroundworkError
 from kit.reading.fields import Field
 from kit.reading.values import Cell, Value, find_value, labelled_values, table_rows, typed
-from services.orchestrator.answering.drafting import EXTRACTIVE
+from services.orchestrator.answering.draft import EXTRACTIVE
 from services.orchestrator.artefacts.citing import Citing
 from services.orchestrator.artefacts.kinds import LONGEST_BYTES, TABLE
 from services.orchestrator.extraction.fields import read_fields

@@ -5,9 +5,7 @@ from contextlib import contextmanager
 from functools import partial
 
 from kit.llm import Operation
-from services.orchestrator.answering.drafting import (
-    degraded,
-)
+from services.orchestrator.answering.drafting import degraded
 from services.orchestrator.answering.generation import Generator
 from services.orchestrator.log.events import (
     Answer,

@@ -8,7 +8,8 @@ from functools import partial
 from kit import deadline
 from kit.errors import DeadlineExceeded, Internal, ResourceExhausted, Unavailable
 from services.orchestrator.agent import Agent, Searching
-from services.orchestrator.answering.drafting import EXTRACTIVE, Draft, degraded
+from services.orchestrator.answering.draft import EXTRACTIVE, Draft
+from services.orchestrator.answering.drafting import degraded
 from services.orchestrator.answering.refusals import SEARCH_DOWN
 from services.orchestrator.conflicts.widening import compared_with, with_the_other_side
 from services.orchestrator.log.events import Answer, Budgets, Evidence, Plan, Retrieval, SupportStatus, Thinking

@@ -5,7 +5,8 @@ from dataclasses import replace
 
 from services.orchestrator.agent import Agent
 from services.orchestrator.answering.agent_drafts import write_checked_draft, write_own_draft
-from services.orchestrator.answering.drafting import Draft, Drafter, Question, degraded
+from services.orchestrator.answering.draft import Draft
+from services.orchestrator.answering.drafting import Drafter, Question, degraded
 from services.orchestrator.answering.quotes import number_quotes
 from services.orchestrator.errors import BudgetSpent
 from services.orchestrator.log.events import Answer, Evidence, Payload, Retrieval, Thinking

@@ -10,7 +10,8 @@ from kit.llm import ChatMessage
 from services.orchestrator.agent import Agent
 from services.orchestrator.answering.agent_drafts import write_own_draft
 from services.orchestrator.answering.citations import cited_numbers
-from services.orchestrator.answering.drafting import MODEL, Draft, Question, degraded
+from services.orchestrator.answering.draft import MODEL, Draft
+from services.orchestrator.answering.drafting import Question, degraded
 from services.orchestrator.log.events import Answer, Degradation, EffectClass, Evidence, Thinking
 from services.orchestrator.log.screen import Screen
 from services.orchestrator.models import Function, RunRecord, Tool, Turn

@@ -9,15 +9,8 @@ from functools import partial
 from typing import Any
 
 from kit.llm import ModelRejected, ModelUnavailable, Restart
-from services.orchestrator.answering.drafting import (
-    EXTRACTIVE,
-    Draft,
-    Drafter,
-    Question,
-    degraded,
-    finished_text,
-    restarted,
-)
+from services.orchestrator.answering.draft import EXTRACTIVE, Draft
+from services.orchestrator.answering.drafting import Drafter, Question, degraded, finished_text, restarted
 from services.orchestrator.answering.generation import Generator, Listener
 from services.orchestrator.answering.refusals import SEARCH_DOWN
 from services.orchestrator.errors import BudgetSpent, QuestionTooLong, ReadOnlyRun

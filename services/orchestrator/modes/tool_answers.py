@@ -7,12 +7,8 @@ from functools import partial
 from typing import Literal
 
 from kit.llm import Operation
-from services.orchestrator.answering.drafting import (
-    EXTRACTIVE,
-    MODEL,
-    Draft,
-    Question,
-)
+from services.orchestrator.answering.draft import EXTRACTIVE, MODEL, Draft
+from services.orchestrator.answering.drafting import Question
 from services.orchestrator.log.events import (
     Answer,
     Budgets,

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from services.orchestrator.answering.drafting import MODEL, Draft
+from services.orchestrator.answering.draft import MODEL, Draft
 from services.orchestrator.log.events import AnswerStatus, Citation, Coverage, Evidence, PartState, SupportStatus
 from services.orchestrator.research.coverage import ENOUGH, PARTLY
 from services.orchestrator.research.models import PartKind

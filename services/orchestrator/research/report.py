@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from kit.queries.planning import clauses
-from services.orchestrator.answering.drafting import EXTRACTIVE, MODEL, Draft
+from services.orchestrator.answering.draft import EXTRACTIVE, MODEL, Draft
 from services.orchestrator.log.events import (
     Citation,
     Conflict,

@@ -6,7 +6,8 @@ from dataclasses import replace
 from functools import partial
 
 from kit.errors import GroundworkError
-from services.orchestrator.answering.drafting import EXTRACTIVE, MODEL, Draft, Question
+from services.orchestrator.answering.draft import EXTRACTIVE, MODEL, Draft
+from services.orchestrator.answering.drafting import Question
 from services.orchestrator.answering.refusals import SEARCH_DOWN
 from services.orchestrator.errors import BudgetSpent
 from services.orchestrator.log.events import (

@@ -10,7 +10,7 @@ from functools import partial
 from kit.errors import GroundworkError
 from kit.reading.carrying import Sentence, carrying_sentences
 from services.orchestrator.answering.citations import cited_numbers
-from services.orchestrator.answering.drafting import EXTRACTIVE, MODEL
+from services.orchestrator.answering.draft import EXTRACTIVE, MODEL
 from services.orchestrator.answering.quotes import Quote, around_quote, citation
 from services.orchestrator.log.events import Answer, Citation, Evidence, Thinking
 from services.orchestrator.log.screen import Screen

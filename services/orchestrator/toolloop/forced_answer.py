@@ -9,7 +9,8 @@ from functools import partial
 
 from kit import deadline
 from kit.llm import ChatMessage, LanguageModel, ModelRejected, ModelUnavailable, Request
-from services.orchestrator.answering.drafting import EXTRACTIVE, Draft, Drafter, Question, finished_text
+from services.orchestrator.answering.draft import EXTRACTIVE, Draft
+from services.orchestrator.answering.drafting import Drafter, Question, finished_text
 from services.orchestrator.errors import BudgetSpent, QuestionTooLong
 from services.orchestrator.log.events import Degradation, Evidence, Payload, SupportStatus, Thinking
 from services.orchestrator.log.screen import Screen

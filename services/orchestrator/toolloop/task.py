@@ -8,7 +8,7 @@ from enum import Enum
 from kit.errors import FailedPrecondition, Unavailable
 from kit.llm import ChatMessage
 from kit.stores.forgetting import Source
-from services.orchestrator.answering.drafting import Draft
+from services.orchestrator.answering.draft import Draft
 from services.orchestrator.log.events import Degradation, Evidence, FunctionCall
 from services.orchestrator.models import Tool
 from services.orchestrator.steps.budgets import Ledger

@@ -19,7 +19,8 @@ from kit.llm import (
 )
 from kit.llm.providers import Choice
 from services.orchestrator.answering.citations import finished_part
-from services.orchestrator.answering.drafting import EXTRACTIVE, MODEL, Draft, Drafter, Question
+from services.orchestrator.answering.draft import EXTRACTIVE, MODEL, Draft
+from services.orchestrator.answering.drafting import Drafter, Question
 from services.orchestrator.answering.generation import LONGEST_ANSWER_CHARS, Generator
 from services.orchestrator.log.events import CheckedBy, Payload, SupportStatus, Thinking, Token
 from services.orchestrator.log.journal import Journal

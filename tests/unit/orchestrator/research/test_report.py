@@ -2,7 +2,7 @@
 
 import pytest
 
-from services.orchestrator.answering.drafting import EXTRACTIVE, MODEL, Draft
+from services.orchestrator.answering.draft import EXTRACTIVE, MODEL, Draft
 from services.orchestrator.log.events import CheckedBy, SentenceVerdict, SupportStatus, Verification
 from services.orchestrator.research.report import Report, Section
 from services.orchestrator.verification.verdicts import QUOTES, TABLE
