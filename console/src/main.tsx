@@ -5,6 +5,7 @@ import { createRoot } from "react-dom/client";
 import { Problem } from "./api/client";
 import { startLanguage } from "./i18n";
 import { router } from "./router";
+import { cleanCopies } from "./shell/copies";
 import { followBuilds } from "./shell/renewal";
 import { startTheme } from "./shell/theme";
 import "./style/base.css";
@@ -23,6 +24,7 @@ const queries = new QueryClient({
 
 startTheme();
 followBuilds();
+cleanCopies();
 await startLanguage();
 const root = document.getElementById("root");
 if (root) {

@@ -15,6 +15,11 @@ export function dotted(parts: (string | null | undefined | false)[]): string {
     .join(" · ");
 }
 
+/** A text to be taken elsewhere: without the marks that keep its parts in their own direction here. */
+export function withoutIsolates(text: string): string {
+  return text.replace(/[\u2066-\u2069]/g, "");
+}
+
 /** The answer after a piece came: what stood from `offset` on is replaced by it. */
 export function applyToken(answer: string, { text, offset }: { text: string; offset: number }): string {
   return cut(answer, 0, offset) + text;

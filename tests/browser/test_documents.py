@@ -250,7 +250,7 @@ def test_what_chats_over_a_collection_use_of_memory_is_chosen(visit: Visit, site
     page.goto("/documents")
     page.get_by_test_id("collection-item").filter(has_text="recipes").get_by_test_id("collection-actions").click()
     page.get_by_role("menuitem", name="Memory").click()
-    page.get_by_test_id("collection-memory").select_option("off")
+    page.get_by_test_id("memory-mode").select_option("off")
     page.get_by_test_id("memory-save").click()
     expect(page.get_by_test_id("memory-dialog")).to_have_count(0)
     (update,) = site.world.ingest.updates

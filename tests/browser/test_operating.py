@@ -78,10 +78,14 @@ def test_a_new_key_gets_its_guard_and_the_list_says_which(visit: Visit) -> None:
             route.fulfill(json={"keys": kept, "next_page_token": None})
             return
         wanted = json.loads(route.request.post_data or "{}")
+        if route.request.method == "PATCH":
+            kept[-1] |= wanted
+            route.fulfill(json=kept[-1])
+            return
         kept.append({"id": "0a" * 12, "subject": "bot", "tenant_id": "acme", "status": "active", **wanted})
         route.fulfill(status=201, json={"key": "gw_secret", "api_key": kept[-1]})
 
-    page.route("**/v1/keys*", answer)
+    page.route(re.compile(r"/v1/keys(\?|$|/)"), answer)
     page.goto("/operating")
     page.get_by_test_id("operating-keys").check(force=True)
     page.get_by_test_id("new-key").click()
@@ -95,6 +99,12 @@ def test_a_new_key_gets_its_guard_and_the_list_says_which(visit: Visit) -> None:
     assert (made["name"], made["guard"], made["memory"], made["scopes"]) == ("Bot", "block", "off", ["query"])
     expect(page.locator("tbody tr")).to_contain_text(["are refused"])
     expect(page.locator("tbody tr")).to_contain_text(["nothing is learnt"])
+    page.locator("tbody tr").get_by_role("button").click()
+    page.get_by_role("menuitem", name="Memory").click()
+    page.get_by_test_id("memory-mode").select_option("always")
+    page.get_by_test_id("memory-save").click()
+    expect(page.locator("tbody tr")).to_contain_text(["The same for every message"])
+    assert made["memory"] == "always"
 
 
 def test_the_audit_log_is_read_by_pages_newest_first_and_filtered(visit: Visit) -> None:
@@ -119,9 +129,11 @@ def test_the_audit_log_is_read_by_pages_newest_first_and_filtered(visit: Visit) 
 
     def answer(route: Route) -> None:
         query = parse_qs(urlsplit(route.request.url).query)
-        chain, after = query["chain"][0], int(query["after"][0])
-        asked.append((chain, after))
-        numbers = range(after + 1, min(after + 500, 501) + 1) if chain == "tenant" else ()
+        chain, before = query["chain"][0], int(query["before"][0])
+        asked.append((chain, before))
+        assert query["order"] == ["newest"]
+        last = before - 1 if before else 501
+        numbers = range(last, max(last - 500, 0), -1) if chain == "tenant" else ()
         route.fulfill(content_type="application/x-ndjson", body="".join(f"{entry(each)}\n" for each in numbers))
 
     page.route("**/v1/audit*", answer)
@@ -129,9 +141,9 @@ def test_the_audit_log_is_read_by_pages_newest_first_and_filtered(visit: Visit) 
     page.get_by_test_id("operating-audit").check(force=True)
     entries = page.get_by_test_id("audit-entry")
     expect(entries).to_have_count(500)
-    page.get_by_role("button", name="load later ones").click()
-    expect(entries).to_have_count(501)
     expect(entries.first).to_contain_text("Key revoked")
+    page.get_by_role("button", name="load earlier ones").click()
+    expect(entries).to_have_count(501)
     page.get_by_placeholder("Find in these entries").fill("DOC17")
     expect(entries).to_have_count(11)  # 17 and 170 to 179
     with page.expect_download() as download:
@@ -140,7 +152,7 @@ def test_the_audit_log_is_read_by_pages_newest_first_and_filtered(visit: Visit) 
     assert [json.loads(each)["number"] for each in saved] == [*range(179, 169, -1), 17]
     page.get_by_test_id("audit-chain").select_option("unknown_callers")
     expect(page.get_by_test_id("audit")).to_contain_text("No entries.")
-    assert asked == [("tenant", 0), ("tenant", 500), ("unknown_callers", 0)]
+    assert asked == [("tenant", 0), ("tenant", 2), ("unknown_callers", 0)]
 
 
 def test_a_note_is_written_changed_and_deleted(visit: Visit, site: Site) -> None:

@@ -4,6 +4,7 @@ import i18next from "i18next";
 import createClient from "openapi-fetch";
 import { askForKey, keyHeaders } from "./key";
 import type { paths } from "./schema";
+import { refusalWords } from "./words";
 
 /** Statuses by which a proxy in front says that the server is away for a moment. */
 const AWAY = [502, 503, 504];
@@ -17,8 +18,9 @@ export class Problem extends Error {
   constructor(
     body: { detail?: string; reason?: string; retryable?: boolean; trace_id?: string },
     readonly status: number,
+    retryAfterS = 0,
   ) {
-    super(body.detail || i18next.t("problem.status", { status }));
+    super(refusalWords({ ...body, status, retryAfterS }));
     this.reason = body.reason ?? "";
     this.retryable = body.retryable ?? AWAY.includes(status);
     this.traceId = body.trace_id ?? "";
@@ -29,7 +31,7 @@ export class Problem extends Error {
   }
 
   static async of(response: Response): Promise<Problem> {
-    return new Problem(await response.json().catch(() => ({})), response.status);
+    return new Problem(await response.json().catch(() => ({})), response.status, Number(response.headers.get("Retry-After")) || 0);
   }
 }
 

@@ -161,7 +161,8 @@ export interface paths {
         };
         /**
          * Read Audit Log
-         * @description Who did what to what, and from where: entries as JSON lines, oldest first and without a gap. Each holds the hash of the one
+         * @description Who did what to what, and from where: entries as JSON lines, without a gap, oldest first unless you
+         *     ask otherwise. Each holds the hash of the one
          *     before it, so a change of the log shows: `groundwork audit verify` looks. Ask again with the last `number` as `after` for what
          *     is new. With scope `admin` your tenant's; `operator`: also another's.
          */
@@ -947,7 +948,12 @@ export interface paths {
         delete: operations["revoke_key_v1_keys__key_id__delete"];
         options?: never;
         head?: never;
-        patch?: never;
+        /**
+         * Change Key
+         * @description Changes how what is remembered is used in what is asked with a key, from its next request on. Needs every scope that the key
+         *     has.
+         */
+        patch: operations["change_key_v1_keys__key_id__patch"];
         trace?: never;
     };
     "/v1/keys/{key_id}/rotate": {
@@ -2461,6 +2467,17 @@ export interface components {
             tenant_id: string;
         };
         /**
+         * ApiKeyChange
+         * @description What is changed of an API key.
+         */
+        ApiKeyChange: {
+            /**
+             * Memory
+             * @description How what is remembered is used in what is asked with it, where a request does not say; `unset` means as the collection or the service is set.
+             */
+            memory: ("auto" | "agentic" | "always" | "off") | "unset";
+        };
+        /**
          * ApiKeyList
          * @description A page of keys.
          */
@@ -2859,7 +2876,7 @@ export interface components {
             about_tenant_id: string | null;
             /**
              * Action
-             * @description `request` (something was changed), `refused`, `login`, `logout`, `key_created`, `key_rotated`, `key_revoked`, `user_activated`, `user_deactivated`, `user_deleted` (by SCIM).
+             * @description `request` (something was changed), `refused`, `login`, `logout`, `key_created`, `key_rotated`, `key_changed`, `key_revoked`, `user_activated`, `user_deactivated`, `user_deleted` (by SCIM).
              */
             action: string;
             /**
@@ -10715,10 +10732,14 @@ export interface operations {
             query?: {
                 /** @description Only entries with a larger number: those that are new to you. */
                 after?: number;
+                /** @description With `order=newest`: only entries with a smaller number; 0 means from the last one. */
+                before?: number;
                 /** @description `unknown_callers`: refusals of callers who showed no good key, who belong to no tenant. For operators. */
                 chain?: "tenant" | "unknown_callers";
                 /** @description Most entries. The next ones begin behind the last number. */
                 limit?: number;
+                /** @description `newest`: the newest first, at most 1,000 at a time. Ask again with the last `number` as `before`. */
+                order?: "oldest" | "newest";
                 /** @description Only entries that were stored at this time or later. */
                 since?: string | null;
                 /** @description Entries of this tenant; empty means yours. Others' are for operators. */
@@ -10730,7 +10751,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Entries, oldest first, one a line. */
+            /** @description Entries, one a line. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -16055,6 +16076,132 @@ export interface operations {
             };
             /** @description Its present state does not allow this. */
             412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too much at once; wait as Retry-After says. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something went wrong on our side; the trace id finds it. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A service is unavailable; wait as Retry-After says. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    change_key_v1_keys__key_id__patch: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The key's id: what stands between its two `_`. */
+                key_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ApiKeyChange"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApiKey"];
+                };
+            };
+            /** @description The request is not valid. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An API key is needed, and was not sent or is not good. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not for this caller (want of a scope, or not theirs), or asked for under a foreign host name or by a foreign page. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request was too slow to arrive. */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Its present state does not allow this. */
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is of another type. */
+            415: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -82,7 +82,7 @@ export default function Diagram({ source, outline, title }: { source: string; ou
       </div>
       <figcaption className="actions">
         <IconButton label={t("artefact.larger")} icon="add" onPress={() => zoomBy(ZOOM_STEP)} />
-        <IconButton label={t("artefact.smaller")} icon="close" onPress={() => zoomBy(1 / ZOOM_STEP)} />
+        <IconButton label={t("artefact.smaller")} icon="reduce" onPress={() => zoomBy(1 / ZOOM_STEP)} />
         <IconButton label={t("artefact.fit")} icon="expand" onPress={() => setView({ x: 0, y: 0, zoom: 1 })} />
       </figcaption>
       <details>

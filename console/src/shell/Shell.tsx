@@ -219,25 +219,32 @@ function OutdatedLine() {
 function SystemLine() {
   const { t } = useTranslation();
   const health = useHealth();
+  const text = health ? wordsOf(health, t) : "";
   return (
     <Status className="system-line">
-      <SystemWords text={health ? wordsOf(health, t) : ""} />
+      {text && (
+        <span className="system" data-testid="system" dir="auto">
+          <Icon name="warning" /> <span>{text}</span>
+          {health?.isReady && (
+            <Link to="/operating" className="system-more">
+              {t("shell.lacksMore")}
+            </Link>
+          )}
+        </span>
+      )}
     </Status>
   );
-}
-
-function SystemWords({ text }: { text: string }) {
-  return text ? (
-    <span className="system" data-testid="system" dir="auto">
-      <Icon name="warning" /> {text}
-    </span>
-  ) : null;
 }
 
 function wordsOf({ isReached, isReady, readiness }: NonNullable<ReturnType<typeof useHealth>>, t: TFunction): string {
   if (!isReached) return navigator.onLine ? t("shell.away") : t("shell.offline");
   const services = Object.entries(readiness?.services ?? {});
-  if (isReady) return services.flatMap(([, { detail }]) => detail ?? []).join("; ");
+  if (isReady) {
+    const lacking = services.flatMap(([name, { detail }]) => (detail ? [{ name, detail }] : []));
+    if (!lacking.length) return "";
+    const isModel = lacking.every(({ detail }) => detail.startsWith("language model "));
+    return isModel ? t("shell.lacksModel") : t("shell.lacks", { services: lacking.map(({ name }) => name).join(", ") });
+  }
   return t("shell.waitingFor", {
     services: services
       .filter(([, { state }]) => state !== "serving")

@@ -1,6 +1,7 @@
 """Who may make, see and change which API key.
 
 make                a scope `admin`, for one's own tenant; `operator` for any. Nobody grants a scope that they do not have
+change              the same, and every scope that the key has
 list, see           one's own subject's keys; `admin`: all of the tenant; `operator`: of any tenant
 rotate, revoke      the same, and every scope that the key has: else a new text of a mightier key would be a way to its power.
                     To rotate takes its groups as well, but not of `admin`
@@ -8,7 +9,7 @@ rotate, revoke      the same, and every scope that the key has: else a new text 
 
 import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from pydantic import SecretStr
@@ -112,6 +113,12 @@ class KeyAdmin:
         """Takes a key back: it is good for nothing from now on, here at once and elsewhere within milliseconds. Harmless when
         repeated. Raises ApiKeyNotFound, ScopeMissing."""
         return await self._changed(by, key_id, "revoke", lambda key: key.revoked(self._keys.now()))
+
+    async def change_memory(self, by: Principal, key_id: str, memory: str) -> ApiKey:
+        """Sets how what is remembered is used in what is asked with the key; "" means as is set around it. Raises ApiKeyNotFound,
+        ScopeMissing."""
+        _require_scope(by, ADMIN, "change API keys")
+        return await self._changed(by, key_id, "change", lambda key: replace(key, memory=memory))
 
     async def rotate(self, by: Principal, key_id: str, keep_old_for_s: float) -> tuple[ApiKey, SecretStr]:
         """Gives a key a new text. Raises ApiKeyNotFound, ScopeMissing, ValidationFailed."""

@@ -174,6 +174,36 @@ async def test_new_entries_are_read_by_number_by_time_and_in_parts(store: AuditS
     assert await lines_of(store, since=message.time, after=59) == every[59:]
 
 
+async def test_newest_entries_come_first_and_in_parts(store: AuditStore, jetstream: Nats) -> None:
+    for batch in range(20):
+        await store.append("acme", [{"action": f"{batch}"}] * (1 + batch % 3), f"b{batch}")
+    every = (await lines_of(store))[::-1]
+    assert await store.newest("acme", before=0, since=None, limit=7) == every[:7]
+    assert await store.newest("acme", before=len(every) - 6, since=None, limit=7) == every[7:14]
+    assert await store.newest("acme", before=3, since=None, limit=7) == every[-2:]
+    message = await jetstream.js.get_msg(AUDIT.stream, seq=20)
+    assert message.time is not None
+    assert await store.newest("acme", before=0, since=message.time, limit=7) == every[:2]
+    assert await store.newest("nobody", before=0, since=None, limit=7) == []
+
+
+async def test_memory_of_a_key_is_changed_by_an_administrator_and_noted(
+    client: httpx.AsyncClient, desk: KeyDesk
+) -> None:
+    olga, anna = await desk.issue(ADMIN), await desk.issue(QUERY, subject="anna")
+    path = f"/v1/keys/{id_of(anna)}"
+    for sent, kept in (("off", "off"), ("unset", None)):
+        changed = await client.patch(path, headers=bearer(olga), json={"memory": sent})
+        assert (changed.status_code, changed.json()["memory"]) == (200, kept)
+        assert (await client.get(path, headers=bearer(anna))).json()["memory"] == kept
+    newest = await client.get("/v1/audit", headers=bearer(olga), params={"order": "newest", "limit": 2})
+    assert newest.headers["Content-Type"] == "application/x-ndjson"
+    posted, changed_entry = map(json.loads, newest.text.splitlines())
+    assert posted["number"] == changed_entry["number"] + 1
+    assert (changed_entry["action"], changed_entry["about_key_id"]) == ("key_changed", id_of(anna))
+    assert (await client.patch(path, headers=bearer(anna), json={"memory": "auto"})).status_code == 403
+
+
 async def test_batch_whose_answer_was_lost_is_stored_once(store: AuditStore) -> None:
     await store.append("acme", [{"action": "before"}], "b0")
     before = store._heads["acme"]

@@ -103,6 +103,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "NewLimits": {"limits": [{"what": "tokens", "amount": 1000, "per": "hour"}]},
     "GivenAnswers": {"answers": [{"question_id": "q1", "given": "B"}]},
     "ModelChoice": {"provider": "gpu", "model": "qwen"},
+    "ApiKeyChange": {"memory": "off"},
     "NewApiKey": {"name": "Laptop", "scopes": ["query"]},
     "Rotation": {},
     "ChatCompletionRequest": {"model": "groundwork", "messages": [{"role": "user", "content": "How long?"}]},

@@ -140,7 +140,7 @@ export function Coverage({ run, followed }: { run: FoldedRun; followed: Followed
             {run.coverage.parts.map((part) => (
               <tr key={part.text} data-testid="coverage-part" data-state={part.state ?? ""}>
                 <td dir="auto">{part.text}</td>
-                <td>{words(part.state)}</td>
+                <td className="tight">{words(part.state)}</td>
                 <td>
                   {part.evidence.map((number) => (
                     <button

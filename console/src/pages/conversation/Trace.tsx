@@ -4,6 +4,7 @@ import { useState } from "react";
 import type { TFunction } from "i18next";
 import { useTranslation } from "react-i18next";
 import type { RunEvents, Schemas } from "../../api/types";
+import { degradedWords, refusalWords } from "../../api/words";
 import { useFormat } from "../../i18n/format";
 import { Icon } from "../../parts";
 import { Arguments } from "../../parts/Arguments";
@@ -116,7 +117,7 @@ function StepBody({ step }: { step: Step }) {
         </Line>
       );
     case "thinking":
-      return <Line step={step} words={event.data.degraded ? event.data.degraded.message || event.data.degraded.part : event.data.text} />;
+      return <Line step={step} words={event.data.degraded ? degradedWords(event.data.degraded) : event.data.text} />;
     case "tool":
       return (
         <Line step={step} words={tool(event.data.name)} isName>
@@ -215,7 +216,12 @@ function Result({ step: { result, state } }: { step: Step }) {
     ? running
     : result.ok
       ? result.summary || t("trace.done")
-      : [result.error?.message || result.summary || t("trace.failed"), result.error?.reason ? `(${result.error.reason})` : ""]
+      : [
+          (result.error && refusalWords({ reason: result.error.reason, detail: result.error.message })) ||
+            result.summary ||
+            t("trace.failed"),
+          result.error?.reason ? `(${result.error.reason})` : "",
+        ]
           .filter(Boolean)
           .join(" ");
   return (
@@ -248,7 +254,7 @@ function Found({ data }: { data: RunEvents["retrieval"] }) {
       {data.dropped.length > 0 && <p>{t("trace.dropped", { count: data.dropped.length })}</p>}
       {data.degraded.map((each) => (
         <p key={each.reason} className="warning" dir="auto">
-          {each.message || each.part}
+          {degradedWords(each)}
         </p>
       ))}
     </div>

@@ -3,6 +3,7 @@
 import { useEffect, useMemo, useRef, useState, type ReactNode } from "react";
 import { useTranslation } from "react-i18next";
 import { api, download } from "../../api/client";
+import { degradedWords, refusalWords } from "../../api/words";
 import { Artefacts } from "../../artefacts/Artefacts";
 import { openPassage } from "../../passage/shown";
 import { useFormat } from "../../i18n/format";
@@ -162,7 +163,9 @@ function Ending({ run, followed, isOver, isForgotten }: { run: FoldedRun; follow
   const text = isOver ? words[run.status] : "";
   return (
     <>
-      <Failure data-testid="answer-problem">{followed.problem || run.error?.message}</Failure>
+      <Failure data-testid="answer-problem">
+        {followed.problem || (run.error && refusalWords({ reason: run.error.reason, detail: run.error.message }))}
+      </Failure>
       {text && (
         <p className="hint" data-testid="ending">
           {text}
@@ -173,7 +176,7 @@ function Ending({ run, followed, isOver, isForgotten }: { run: FoldedRun; follow
         <ul className="degraded" aria-label={t("answer.degraded")} data-testid="degraded">
           {run.degraded.map((each) => (
             <li key={each.part + each.reason} dir="auto">
-              <Icon name="warning" /> {each.message || each.part}
+              <Icon name="warning" /> <span>{degradedWords(each)}</span>
             </li>
           ))}
         </ul>
@@ -187,7 +190,8 @@ function Cost({ run: { usage, method, citations } }: { run: FoldedRun }) {
   const format = useFormat();
   if (usage.seconds === undefined && !usage.model) return null;
   const { prompt_tokens: read = 0, completion_tokens: written = 0, tool_calls: calls = 0, cost_usd: cost, seconds } = usage;
-  const quoted = citations.length ? t("cost.quoted") : t("cost.noModel");
+  // A model may have been asked before its answer was given up for a quote.
+  const quoted = citations.length ? t(read || written ? "cost.quotedAfter" : "cost.quoted") : read || written ? "" : t("cost.noModel");
   const parts = [
     usage.model || (method === "model" ? t("cost.model") : quoted),
     read || written ? t("cost.tokens", { read: format.number(read), written: format.number(written) }) : "",

@@ -3,12 +3,12 @@
 import i18next from "i18next";
 import type { Citation } from "../../api/types";
 import type { FoldedRun } from "../../run/fold";
-import { placeOf, quoted } from "../../text";
+import { placeOf, quoted, withoutIsolates } from "../../text";
 import { runOfMessage, type TurnData } from "./turns";
 
 /** The answer with its sources. */
 export function textWithSources({ answer, citations }: Pick<FoldedRun, "answer" | "citations">): string {
-  return [answer.trim(), citations.map(sourceLine).join("\n")].filter(Boolean).join("\n\n");
+  return withoutIsolates([answer.trim(), citations.map(sourceLine).join("\n")].filter(Boolean).join("\n\n"));
 }
 
 function sourceLine(citation: Citation): string {

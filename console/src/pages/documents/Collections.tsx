@@ -7,11 +7,11 @@ import { api, bodyOf, dataOf } from "../../api/client";
 import type { Collection, Document, Schemas } from "../../api/types";
 import { useFormat } from "../../i18n/format";
 import { ActionMenu, Button, Confirm, Dialog, Failure, Field, Icon, IconButton, type Choice } from "../../parts";
+import { MemoryDialog } from "../../parts/MemoryDialog";
 import { useMay } from "../../shell/caller";
 import { useCollections } from "./collections";
 import { EmbeddingDialog } from "./EmbeddingDialog";
 import { LocalModelsDialog } from "./LocalModelsDialog";
-import { MemoryDialog } from "./MemoryDialog";
 import { MembersDialog } from "./MembersDialog";
 
 export function Collections({ chosen, documents, onChoose }: { chosen: string; documents: Document[]; onChoose: (id: string) => void }) {
@@ -71,7 +71,7 @@ function Item({
   const { id } = collection;
   const name = collection.name || id;
   const isShared = collection.visibility === "tenant";
-  const change = async (body: { name?: string; visibility?: "private" | "tenant" }) => {
+  const change = async (body: Partial<Schemas["ChangedCollection"]>) => {
     await api.PATCH("/v1/collections/{collection_id}", { params: { path: { collection_id: id } }, body });
     await queries.invalidateQueries({ queryKey: ["collections"] });
   };
@@ -137,7 +137,14 @@ function Item({
         <p>{t("documents.deleteCollectionHint", { count })}</p>
       </Confirm>
       {dialog === "members" && <MembersDialog collectionId={id} name={name} onClose={close} />}
-      {dialog === "memory" && <MemoryDialog collectionId={id} now={collection.memory ?? ""} onClose={close} />}
+      {dialog === "memory" && (
+        <MemoryDialog
+          now={collection.memory ?? ""}
+          hint={t("memoryMode.collectionHint")}
+          onChoose={(memory) => change({ memory })}
+          onClose={close}
+        />
+      )}
       {dialog === "localModels" && <LocalModelsDialog collectionId={id} now={collection.local_models_only ?? false} onClose={close} />}
       {dialog === "embedding" && <EmbeddingDialog collectionId={id} name={name} onClose={close} />}
     </li>

@@ -20,16 +20,17 @@ const KNOWN = [
   "logout",
   "key_created",
   "key_rotated",
+  "key_changed",
   "key_revoked",
   "user_activated",
   "user_deactivated",
   "user_deleted",
 ] as const;
 
-/** Entries behind the number `after` and not older than `days`, oldest first: lines of JSON, as they are stored. */
-async function read(chain: Chain, days: number, after: number): Promise<Entry[]> {
+/** The newest entries before the number `before` (0: of all) and not older than `days`: lines of JSON, as they are stored. */
+async function read(chain: Chain, days: number, before: number): Promise<Entry[]> {
   const since = new Date(Date.now() - days * 86_400_000).toISOString();
-  const query = new URLSearchParams({ chain, since, after: String(after), limit: String(PAGE) });
+  const query = new URLSearchParams({ chain, since, order: "newest", before: String(before), limit: String(PAGE) });
   const lines = await (await call(`/v1/audit?${query}`)).text();
   return lines
     .split("\n")
@@ -60,7 +61,7 @@ export function Audit() {
   }
   const entries = data?.pages.flat() ?? [];
   const wanted = words.trim().toLowerCase();
-  const shown = entries.filter((each) => JSON.stringify(each).toLowerCase().includes(wanted)).reverse();
+  const shown = entries.filter((each) => JSON.stringify(each).toLowerCase().includes(wanted));
   const text = () => shown.map((each) => `${JSON.stringify(each)}\n`);
   return (
     <section className="stack" data-testid="audit">
@@ -104,14 +105,18 @@ export function Audit() {
           {t("audit.save")}
         </Button>
       </div>
+      {isPending && <p className="loading">{t("common.loading")}</p>}
+      {data && !shown.length && (
+        <Empty icon="book" title={t("audit.none")}>
+          {t("audit.noneHint")}
+        </Empty>
+      )}
+      {shown.length > 0 && <Entries entries={shown} />}
       {hasNextPage && (
-        <Button look="link" onPress={() => fetchNextPage()} isDisabled={isFetchingNextPage}>
-          {t("audit.later", { count: entries.length })}
+        <Button look="link" onPress={() => fetchNextPage()} isDisabled={isFetchingNextPage} className="centred">
+          {t("audit.earlier", { count: entries.length })}
         </Button>
       )}
-      {isPending && <p className="loading">{t("common.loading")}</p>}
-      {data && !shown.length && <p className="hint">{t("audit.none")}</p>}
-      {shown.length > 0 && <Entries entries={shown} />}
     </section>
   );
 }

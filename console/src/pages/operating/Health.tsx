@@ -18,7 +18,7 @@ export function Health() {
             <span className="dot" aria-hidden="true" />
             <span>
               <strong dir="ltr">{name}</strong>
-              <span className="hint block"> {t(`operating.state_${state}`)}</span>
+              <span className="hint block">{t(`operating.state_${state}`)}</span>
               {detail && (
                 <span className="hint block" dir="auto">
                   {detail}

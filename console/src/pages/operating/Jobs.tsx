@@ -3,7 +3,7 @@ import { useTranslation } from "react-i18next";
 import { api, bodyOf, dataOf } from "../../api/client";
 import type { Schemas } from "../../api/types";
 import { useFormat } from "../../i18n/format";
-import { Button, Failure } from "../../parts";
+import { Button, Empty, Failure } from "../../parts";
 import { Table } from "../../parts/Table";
 
 const LOOK_EVERY_MS = 3000;
@@ -44,7 +44,11 @@ export function Jobs() {
           {counts.data.oldest_queued_at && <Figure name={t("operating.oldest")} value={format.ago(counts.data.oldest_queued_at)} />}
         </dl>
       )}
-      {dead.isSuccess && !letters.length && <p className="hint">{t("operating.noDead")}</p>}
+      {dead.isSuccess && !letters.length && (
+        <Empty icon="check" title={t("operating.noDead")}>
+          {t("operating.noDeadHint")}
+        </Empty>
+      )}
       {letters.length > 0 && (
         <>
           <div className="actions start">

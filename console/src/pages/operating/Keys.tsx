@@ -4,6 +4,7 @@ import { useTranslation } from "react-i18next";
 import { Problem, api, bodyOf, dataOf } from "../../api/client";
 import type { Schemas } from "../../api/types";
 import { useFormat } from "../../i18n/format";
+import { MemoryDialog } from "../../parts/MemoryDialog";
 import { MemoryModeSelect, useMemoryMode, type MemoryMode } from "../../parts/memoryModes";
 import { ActionMenu, Button, Confirm, Dialog, Empty, Failure, Field, Icon } from "../../parts";
 import { Table } from "../../parts/Table";
@@ -112,7 +113,7 @@ function ShownKey({ text, onClose }: { text: string; onClose: () => void }) {
 
 function KeyActions({ apiKey, onShow, onChange }: { apiKey: ApiKey; onShow: (text: string) => void; onChange: () => void }) {
   const { t } = useTranslation();
-  const [dialog, open] = useState<"rotate" | "revoke" | null>(null);
+  const [dialog, open] = useState<"memory" | "rotate" | "revoke" | null>(null);
   const params = { path: { key_id: apiKey.id } };
   const rotate = async () => {
     const made = await dataOf(api.POST("/v1/keys/{key_id}/rotate", { params, body: { keep_old_for_s: KEPT_S } }));
@@ -128,10 +129,22 @@ function KeyActions({ apiKey, onShow, onChange }: { apiKey: ApiKey; onShow: (tex
       <ActionMenu
         label={t("apiKeys.actions", { name: apiKey.name })}
         choices={[
+          { id: "memory", label: t("memoryMode.title"), icon: "memory", act: () => open("memory") },
           { id: "rotate", label: t("apiKeys.rotate"), icon: "retry", act: () => open("rotate") },
           { id: "revoke", label: t("apiKeys.revoke"), icon: "trash", isDanger: true, act: () => open("revoke") },
         ]}
       />
+      {dialog === "memory" && (
+        <MemoryDialog
+          now={apiKey.memory ?? ""}
+          hint={t("memoryMode.keyHint")}
+          onChoose={async (memory) => {
+            await api.PATCH("/v1/keys/{key_id}", { params, body: { memory } });
+            onChange();
+          }}
+          onClose={() => open(null)}
+        />
+      )}
       <Confirm
         title={t("apiKeys.rotateTitle", { name: apiKey.name })}
         action={t("apiKeys.rotate")}

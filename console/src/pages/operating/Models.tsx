@@ -30,13 +30,11 @@ export function Models() {
               <span className="dot" aria-hidden="true" />
               <span>
                 <strong dir="ltr">{each.name}</strong>
-                <span className="hint">
-                  {" "}
+                <span className="hint block">
                   {t(`models.state_${stateOf(each)}` as "models.state_closed", { defaultValue: each.state ?? "" })}
                 </span>
                 {each.problem && (
-                  <span className="hint" dir="auto">
-                    {" "}
+                  <span className="hint block" dir="auto">
                     {may.operate ? each.problem : t("models.askOperator")}
                   </span>
                 )}

@@ -5,7 +5,7 @@ import { useTranslation } from "react-i18next";
 import { api, dataOf } from "../../api/client";
 import type { Run } from "../../api/types";
 import { useFormat } from "../../i18n/format";
-import { Button, Failure } from "../../parts";
+import { Button, Empty, Failure } from "../../parts";
 import { Table } from "../../parts/Table";
 
 const PAGE = 50;
@@ -28,7 +28,11 @@ export function Runs() {
       </label>
       <Failure>{runs.error?.message}</Failure>
       {runs.isPending && <p className="loading">{t("common.loading")}</p>}
-      {runs.isSuccess && !shown.length && <p className="hint">{t("runs.none")}</p>}
+      {runs.isSuccess && !shown.length && (
+        <Empty icon="search" title={t("runs.none")}>
+          {t("runs.noneHint")}
+        </Empty>
+      )}
       {shown.length > 0 && (
         <Table>
           <thead>

@@ -3,7 +3,7 @@ import { lazy, useState } from "react";
 import { useTranslation } from "react-i18next";
 import { api, dataOf } from "../../api/client";
 import { useFormat } from "../../i18n/format";
-import { Failure, Field, Segments } from "../../parts";
+import { Empty, Failure, Field, Segments } from "../../parts";
 import { Table } from "../../parts/Table";
 import { useMay } from "../../shell/caller";
 import { Later } from "../../shell/Later";
@@ -58,7 +58,11 @@ export function Usage() {
           <Figure name={t("usage.cost")} value={format.dollars(data.total.cost_usd ?? 0)} />
         </dl>
       )}
-      {data && !rows.length && <p className="hint">{t("usage.none")}</p>}
+      {data && !rows.length && (
+        <Empty icon="gauge" title={t("usage.none")}>
+          {t("usage.noneHint")}
+        </Empty>
+      )}
       {data?.by === "day" && rows.length > 1 && (
         <Later>
           <Chart

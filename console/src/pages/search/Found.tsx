@@ -2,6 +2,7 @@
 
 import { useTranslation } from "react-i18next";
 import type { Schemas } from "../../api/types";
+import { degradedWords } from "../../api/words";
 import { useFormat } from "../../i18n/format";
 import { Icon } from "../../parts";
 import { Table } from "../../parts/Table";
@@ -20,13 +21,13 @@ export function Found({ answer, name, other }: { answer: Answer; name: string; o
       {name && <h2>{t("search.resultOf", { name })}</h2>}
       {plan && (
         <p className="hint" dir="auto">
-          {[plan.reason, plan.rerank_reason].filter(Boolean).join(" ")}
+          {dotted([plan.reason, plan.rerank_reason])}
         </p>
       )}
       <Times times={answer.timings_ms as Record<string, number>} />
       {answer.degraded.map((each) => (
         <p key={each.reason} className="warning" dir="auto">
-          <Icon name="warning" /> {each.message || each.part}
+          <Icon name="warning" /> <span>{degradedWords(each)}</span>
         </p>
       ))}
       {!answer.hits.length && <p className="hint">{t("search.nothing")}</p>}

@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Request
+from fastapi import APIRouter, Depends, Request, Response
 from fastapi.responses import StreamingResponse
 
 from kit.access.principal import OPERATOR, Principal
@@ -14,7 +14,17 @@ from services.gateway.access.keys import Keys
 from services.gateway.access.scopes import NEEDS_ADMIN
 from services.gateway.errors import ApiKeysOff, AuditLogUnknown
 from services.gateway.schemas.documents.search import start_of
-from services.gateway.schemas.identity.audit import NDJSON, AfterNumber, AuditedTenant, ChainOf, Limit, Since
+from services.gateway.schemas.identity.audit import (
+    NDJSON,
+    NEWEST_AT_ONCE,
+    AfterNumber,
+    AuditedTenant,
+    BeforeNumber,
+    ChainOf,
+    Limit,
+    Order,
+    Since,
+)
 from services.gateway.schemas.problem import problems
 
 router = APIRouter(prefix="/v1/audit", tags=["audit"], dependencies=[NEEDS_ADMIN])
@@ -39,7 +49,7 @@ async def _store(request: Request) -> AuditStore:
     response_class=StreamingResponse,
     responses={
         200: {
-            "description": "Entries, oldest first, one a line.",
+            "description": "Entries, one a line.",
             "content": {NDJSON: {"schema": {"$ref": "#/components/schemas/AuditEntry"}}},
         },
         **problems(412),
@@ -51,16 +61,23 @@ async def read_audit_log(
     tenant_id: AuditedTenant = "",
     chain: ChainOf = "tenant",
     after: AfterNumber = 0,
+    before: BeforeNumber = 0,
+    order: Order = "oldest",
     since: Since = None,
     limit: Limit = 1_000_000,
-) -> StreamingResponse:
-    """Who did what to what, and from where: entries as JSON lines, oldest first and without a gap. Each holds the hash of the one
+) -> Response:
+    """Who did what to what, and from where: entries as JSON lines, without a gap, oldest first unless you
+    ask otherwise. Each holds the hash of the one
     before it, so a change of the log shows: `groundwork audit verify` looks. Ask again with the last `number` as `after` for what
     is new. With scope `admin` your tenant's; `operator`: also another's."""
     if chain == "unknown_callers" or tenant_id not in ("", principal.tenant_id):
         principal.require(OPERATOR)
     name = UNKNOWN_CALLERS if chain == "unknown_callers" else tenant_id or principal.tenant_id
-    lines = store.lines(name, after=after, since=start_of(since) if since else None)
+    start = start_of(since) if since else None
+    if order == "newest":
+        newest = await store.newest(name, before=before, since=start, limit=min(limit, NEWEST_AT_ONCE))
+        return Response("".join(f"{line}\n" for line in newest), media_type=NDJSON)
+    lines = store.lines(name, after=after, since=start)
     first = await anext(lines, None)  # while an error can still be answered
     return StreamingResponse(_body(first, lines, limit), media_type=NDJSON)
 

@@ -17,6 +17,7 @@ from services.gateway.schemas.documents.search import start_of
 from services.gateway.schemas.fields import IdempotencyKey, PageSize, PageToken
 from services.gateway.schemas.identity.keys import (
     ApiKey,
+    ApiKeyChange,
     ApiKeyList,
     KeyPath,
     NewApiKey,
@@ -141,6 +142,17 @@ async def list_keys(
 async def get_key(key_id: KeyPath, request: KeyRequest) -> ApiKey:
     """One key. 404 with reason `API_KEY_NOT_FOUND`, also for one that is not yours to see."""
     key = request.admin.find(request.by.principal, key_id)
+    uses = await request.last_uses(key.tenant_id, key_id)
+    return request.described(key, uses.get(key_id))
+
+
+@router.patch("/{key_id}", dependencies=[NEEDS_ADMIN], responses=problems(404, 412, 413, 415))
+async def change_key(key_id: KeyPath, change: ApiKeyChange, request: KeyRequest) -> ApiKey:
+    """Changes how what is remembered is used in what is asked with a key, from its next request on. Needs every scope that the key
+    has."""
+    memory = "" if change.memory == "unset" else change.memory
+    key = await request.admin.change_memory(request.by.principal, key_id, memory)
+    request.note("key_changed", key)
     uses = await request.last_uses(key.tenant_id, key_id)
     return request.described(key, uses.get(key_id))
 

@@ -23,6 +23,22 @@ ChainOf = Annotated[
 AfterNumber = Annotated[
     int, Query(ge=0, le=2**53 - 1, description="Only entries with a larger number: those that are new to you."), DIGITS
 ]
+BeforeNumber = Annotated[
+    int,
+    Query(
+        ge=0,
+        le=2**53 - 1,
+        description="With `order=newest`: only entries with a smaller number; 0 means from the last one.",
+    ),
+    DIGITS,
+]
+Order = Annotated[
+    Literal["oldest", "newest"],
+    Query(
+        description="`newest`: the newest first, at most 1,000 at a time. Ask again with the last `number` as `before`."
+    ),
+]
+NEWEST_AT_ONCE = 1000
 Since = Annotated[search.Moment | None, Query(description="Only entries that were stored at this time or later.")]
 Limit = Annotated[
     int, Query(ge=1, le=1_000_000, description="Most entries. The next ones begin behind the last number."), DIGITS
@@ -37,8 +53,8 @@ class AuditEntry(BaseModel):
     number: int = Field(description="Place in the chain of its tenant, without a gap.")
     at: str = Field(description="When it happened, RFC 3339 in UTC.")
     action: str = Field(
-        description="`request` (something was changed), `refused`, `login`, `logout`, `key_created`, `key_rotated`, `key_revoked`, "
-        "`user_activated`, `user_deactivated`, `user_deleted` (by SCIM)."
+        description="`request` (something was changed), `refused`, `login`, `logout`, `key_created`, `key_rotated`, `key_changed`, "
+        "`key_revoked`, `user_activated`, `user_deactivated`, `user_deleted` (by SCIM)."
     )
     tenant_id: str | None = Field(default=None, description="Tenant of the caller.")
     subject: str | None = Field(default=None, description="The caller.")

@@ -87,6 +87,15 @@ class NewApiKey(RequestBody):
         return value
 
 
+class ApiKeyChange(RequestBody):
+    """What is changed of an API key."""
+
+    memory: MemoryMode | Literal["unset"] = Field(
+        description="How what is remembered is used in what is asked with it, where a request does not say; `unset` means as the "
+        "collection or the service is set."
+    )
+
+
 class Rotation(RequestBody):
     """How a key's text is changed."""
 
