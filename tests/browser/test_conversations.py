@@ -212,6 +212,38 @@ def test_a_passage_opens_beside_the_answer_and_goes_by_key(visit: Visit, site: S
     expect(page.get_by_test_id("passage")).to_have_count(0)
 
 
+def test_a_citation_is_previewed_and_its_ranks_are_shown(visit: Visit, site: Site) -> None:
+    put(site, ready(1, name="handbook.md", media_type="text/markdown"))
+    page = visit.page
+    page.set_viewport_size({"width": 1400, "height": 900})
+    ask(page)
+    page.get_by_test_id("answer").get_by_test_id("citation").first.hover()
+    expect(page.get_by_test_id("citation-preview")).to_contain_text("Four weeks")
+    page.get_by_test_id("answer").get_by_test_id("citation").first.click()
+    why = page.get_by_test_id("why-found")
+    why.locator("summary").click()
+    expect(why.locator("dl")).to_contain_text("Rank")
+
+
+def test_a_conversation_is_found_renamed_and_deleted(visit: Visit) -> None:
+    page = visit.page
+    item = page.get_by_test_id("conversation-item")
+    find = page.get_by_test_id("find-conversation")
+    find.fill("no such title")
+    expect(item.filter(has_text="Notice")).to_have_count(0)
+    find.fill("notice")
+    item.get_by_test_id("conversation-actions").click()
+    page.get_by_role("menuitem", name="Rename").click()
+    page.get_by_test_id("title-input").fill("Leave")
+    with page.expect_request(lambda each: each.method == "PATCH") as renamed:
+        page.keyboard.press("Enter")
+    assert renamed.value.post_data_json == {"title": "Leave"}
+    item.get_by_test_id("conversation-actions").click()
+    page.get_by_role("menuitem", name="Delete").click()
+    with page.expect_request(lambda each: each.method == "DELETE"):
+        page.get_by_test_id("confirm-yes").click()
+
+
 def test_what_a_step_without_a_line_cost_stands_below_the_others(visit: Visit, site: Site) -> None:
     log = run_with_tools()
     log[9].usage.steps.add(step="round1/model", seconds=0.5, prompt_tokens=100, completion_tokens=20, model="qwen")

@@ -1,4 +1,4 @@
-"""Each promise of durability, operations and security names the tests that keep it, and these tests exist."""
+"""Each promise of durability, operations, security and the console names the tests that keep it, and these tests exist."""
 
 import ast
 import re
@@ -28,7 +28,7 @@ def test_each_promise_has_a_test_or_says_that_it_has_none() -> None:
 
 
 def test_each_page_that_promises_has_a_section() -> None:
-    pages = [DOCS / "durability.md", DOCS / "security.md", *(DOCS / "operations").glob("*.md")]
+    pages = [DOCS / "durability.md", DOCS / "security.md", DOCS / "console.md", *(DOCS / "operations").glob("*.md")]
     assert {page.relative_to(DOCS).as_posix() for page in pages} == set(
         re.findall(r"^## \[.+\]\((.+)\)$", PAGE, re.MULTILINE)
     )
