@@ -7,6 +7,7 @@ from typing import Any, Protocol, TypeVar
 
 from pydantic import SecretStr
 
+from kit.access.principal import Principal
 from services.tools.connections.logins import decode_login
 from services.tools.errors import ServiceUnavailable, ToolError, ToolUnavailable
 from services.tools.sources.logins import Login, LoginRefused
@@ -46,16 +47,6 @@ class Connection:
     @property
     def is_shared(self) -> bool:
         return not self.subject
-
-
-class Caller(Protocol):
-    """In whose name a tool asks."""
-
-    @property
-    def tenant_id(self) -> str: ...
-
-    @property
-    def subject(self) -> str: ...
 
 
 class ConnectionRecords(Protocol):
@@ -108,7 +99,7 @@ class Connections:
         return next((each for each in known if each.service == service and not self.problem(each)), None)
 
     async def ask(
-        self, caller: Caller, service: str, ask: Callable[[Connection], Coroutine[Any, Any, Answer]]
+        self, caller: Principal, service: str, ask: Callable[[Connection], Coroutine[Any, Any, Answer]]
     ) -> Answer:
         """Asks a service by the caller's connection. Where the service refuses its access token, it is asked once more with a
         renewed one: what is refused was not done. Raises ToolError."""
