@@ -33,7 +33,7 @@ const compressed = {
 export default defineConfig({
   base: "/console/",
   plugins: [react(), pdfData, compressed],
-  server: { proxy: { "/v1": "http://127.0.0.1:8080", "/readyz": "http://127.0.0.1:8080", "/oidc": "http://127.0.0.1:8080", "/samples": "http://127.0.0.1:8080" } },
+  server: { proxy: { "/v1": "http://127.0.0.1:8080", "/readyz": "http://127.0.0.1:8080", "/oidc": "http://127.0.0.1:8080", "/guests": "http://127.0.0.1:8080", "/samples": "http://127.0.0.1:8080" } },
   build: {
     outDir,
     emptyOutDir: true,

@@ -50,7 +50,7 @@ from services.gateway.routes.documents import (
     upload,
 )
 from services.gateway.routes.identity import audit as audit_routes
-from services.gateway.routes.identity import connections, keys, me, oauth, oidc, scim
+from services.gateway.routes.identity import connections, guests, keys, me, oauth, oidc, scim
 from services.gateway.schemas.conversations.chat import ToolChatResponse
 from services.gateway.schemas.conversations.events import EVENT_MODELS
 from services.gateway.schemas.conversations.runs import QaResponse
@@ -143,6 +143,7 @@ def create_api(backends: Backends, api_keys: Keys | None = None) -> FastAPI:
     app.include_router(health.router)
     app.include_router(oauth.router)
     app.include_router(oidc.router)
+    app.include_router(guests.router)
     app.include_router(console.console_router(console.load_console(_files("console_dist"))))
     app.include_router(samples.samples_router(samples.load_samples(_files("samples"))))
     problems.install(app)

@@ -10,6 +10,7 @@ import structlog
 from kit.network.hosts import is_loopback_address
 from kit.process.service import Service
 from kit.stores.message_store import lasting
+from services.gateway.access.guests.sweeping import Sweeper
 from services.gateway.access.keys import Keys
 from services.gateway.api import create_api
 from services.gateway.backends import open_backends
@@ -49,6 +50,9 @@ async def _serve(settings: GatewaySettings, door: socket.socket) -> None:
         if keys is not None:
             service.spawn(lasting("API keys", keys.run))
             service.report(keys.ring.troubles)
+            if keys.guests is not None:
+                sweeper = Sweeper(keys.guests, backends, lambda: datetime.now(UTC).timestamp())
+                service.spawn(lasting("guests", sweeper.run))
         api = create_api(backends, keys)
         await service.stack.enter_async_context(api.state.mcp.running())
         server = HttpServer(

@@ -4,10 +4,11 @@ import re
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field, SecretStr, ValidationInfo, field_validator
+from pydantic import BeforeValidator, Field, SecretStr, ValidationInfo, field_validator, model_validator
 from pydantic_settings import NoDecode
 
 from kit.process.settings import HostNames, LocalUserSettings, MessageStoreSettings, Networks, SigningServiceSettings
+from services.gateway.access.guests.settings import GuestSettings
 
 _BOOTSTRAP_KEY = re.compile(r"[!-~]{12,1000}")
 
@@ -39,7 +40,7 @@ Origins = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_origins)]
 """Origins of web pages, written with commas between them."""
 
 
-class GatewaySettings(MessageStoreSettings, LocalUserSettings, SigningServiceSettings):
+class GatewaySettings(MessageStoreSettings, LocalUserSettings, SigningServiceSettings, GuestSettings):
     """Settings of the public edge."""
 
     host: str = "127.0.0.1"
@@ -142,6 +143,16 @@ class GatewaySettings(MessageStoreSettings, LocalUserSettings, SigningServiceSet
             if info.data.get("bootstrap_key") is not None:
                 raise ValueError("GROUNDWORK_BOOTSTRAP_KEY is set as well; set one of the two")
         return value
+
+    @model_validator(mode="after")
+    def _guests_are_apart(self) -> "GatewaySettings":
+        if self.guests and self.auth != "api_keys":
+            raise ValueError(
+                "guests are let in beside callers with keys: set GROUNDWORK_AUTH=api_keys, or unset GROUNDWORK_GUESTS"
+            )
+        if self.guests and self.guests_tenant == self.local_tenant_id:
+            raise ValueError("guests would see what your own tenant shares: set another GROUNDWORK_GUESTS_TENANT")
+        return self
 
     ingest_address: str = "127.0.0.1:7003"
     """Address ("host:port") of the ingest API."""

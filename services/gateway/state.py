@@ -17,6 +17,14 @@ OIDC_SESSIONS = Bucket(
     kept_for_s=DAY_S,  # as long as a login may last
     if_lost="people log in again",
 )
+GUESTS = Bucket(
+    "GUESTS",
+    holds="guests, by the digest of their cookie's secret, until all that they made is removed",
+    written_by=("gateway",),
+    watch=Watch.VALUES,  # nothing else says whose things are to be removed
+    if_lost="guests are out, and what they made stays until it is removed with a key of their tenant that has the scope `admin`",
+    advice="Restore a backup, or remove what is in the guests' tenant",
+)
 DIRECTORY = Bucket(
     "DIRECTORY",
     holds="users and groups that identity providers have sent by SCIM, deleted users too",
@@ -33,4 +41,4 @@ AUDIT = Stream(
     kept_for="`GROUNDWORK_AUDIT_RETENTION_DAYS`, within `GROUNDWORK_AUDIT_MAX_BYTES`",
     if_lost="it is not known any more who did what before; entries that follow show the gap to `groundwork audit verify`",
 )
-STATE = (API_KEYS, API_KEY_USES, OIDC_LOGOUTS, OIDC_SESSIONS, DIRECTORY, AUDIT)
+STATE = (API_KEYS, API_KEY_USES, OIDC_LOGOUTS, OIDC_SESSIONS, GUESTS, DIRECTORY, AUDIT)

@@ -180,6 +180,7 @@ CASES = (
         given_secrets={"issuers": Given(("issuers.json",), ("gateway",))},
         servers={"gateway": (443,)},
     ),
+    Case("guests", values={"auth": {"guests": {"enabled": True, "max": 50, "limits": "runs=5/day"}}}),
     Case(
         "whatever a pod may have",
         values=of_each(

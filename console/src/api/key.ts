@@ -77,13 +77,23 @@ export function loginAddress({ issuer }: Issuer): string {
 /** Forgets the key, or ends the login, with all that belongs to its caller. */
 export async function signOut(): Promise<void> {
   const hadKey = sessionStorage.getItem(STORED) !== null;
+  const wasGuest = !hadKey && isGuest(identity().split("/")[1] ?? "");
   sessionStorage.clear();
-  const ended = hadKey
-    ? {}
-    : await fetch("/oidc/logout", { method: "POST" })
-        .then((response) => response.json())
-        .catch(() => ({}));
+  if (wasGuest) await fetch("/guests", { method: "DELETE" }).catch(() => null);
+  const ended =
+    hadKey || wasGuest
+      ? {}
+      : await fetch("/oidc/logout", { method: "POST" })
+          .then((response) => response.json())
+          .catch(() => ({}));
   location.assign(ended.then || "/");
+}
+
+const GUEST = /^guest-[0-9a-f]{24}$/;
+
+/** Whether this is the name of a guest, whose cookie is no login. */
+export function isGuest(subject: string): boolean {
+  return GUEST.test(subject);
 }
 
 export function pendingQuestion(): KeyQuestion | null {

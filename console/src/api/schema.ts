@@ -4,6 +4,56 @@
  */
 
 export interface paths {
+    "/guests": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Offer
+         * @description Whether people without an account may come in.
+         */
+        get: operations["get_offer_guests_get"];
+        put?: never;
+        /**
+         * Become Guest
+         * @description Makes the client a guest, and sets the cookie `__Host-groundwork`. 400 with reason `PROOF_REFUSED` where the proof is none,
+         *     is late or was used.
+         */
+        post: operations["become_guest_guests_post"];
+        /**
+         * Leave
+         * @description Ends the stay of the guest whose cookie is shown; all that the guest made is removed within a minute. Harmless when
+         *     repeated.
+         */
+        delete: operations["leave_guests_delete"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/guests/challenge": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Make Challenge
+         * @description Gives work that a client has to do to become a guest: more, the more guests are here and have come from its address.
+         */
+        post: operations["make_challenge_guests_challenge_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/livez": {
         parameters: {
             query?: never;
@@ -5389,6 +5439,91 @@ export interface components {
             is_right: boolean;
         };
         /**
+         * GuestChallenge
+         * @description Work to be done by a client that wants to become a guest.
+         */
+        GuestChallenge: {
+            /**
+             * Bits
+             * @description Find a whole number so that the SHA-256 of `<seed>.<number>` begins with so many zero bits: that number is the solution.
+             */
+            bits: number;
+            /**
+             * Challenge
+             * @description To be sent back with the solution; good for one guest, from the same address.
+             */
+            challenge: string;
+            /**
+             * Expires At
+             * Format: date-time
+             * @description Until when the solution is taken.
+             */
+            expires_at: string;
+            /**
+             * Seed
+             * @description Begins the text that is hashed.
+             */
+            seed: string;
+        };
+        /**
+         * GuestOffer
+         * @description Whether people without an account are let in.
+         */
+        GuestOffer: {
+            /**
+             * Allowed
+             * @description Whether they are.
+             */
+            allowed: boolean;
+            /**
+             * Hours
+             * @description How long a guest may stay, in hours.
+             */
+            hours: number;
+        };
+        /**
+         * GuestProof
+         * @description A challenge that was solved.
+         * @example {
+         *       "challenge": "0a1b….18.1764000000.9f8e…",
+         *       "solution": "81723"
+         *     }
+         */
+        GuestProof: {
+            /**
+             * Challenge
+             * @description As it came.
+             */
+            challenge: string;
+            /**
+             * Solution
+             * @description The number, in decimal digits.
+             */
+            solution: string;
+        };
+        /**
+         * GuestSession
+         * @description A guest's stay, which the cookie of the answer is good for.
+         */
+        GuestSession: {
+            /**
+             * Ends At
+             * Format: date-time
+             * @description When the stay is over, and all that the guest made is removed.
+             */
+            ends_at: string;
+            /**
+             * Subject
+             * @description Who the guest is there.
+             */
+            subject: string;
+            /**
+             * Tenant
+             * @description Tenant of all guests.
+             */
+            tenant: string;
+        };
+        /**
          * Hit
          * @description A found passage.
          */
@@ -10139,6 +10274,304 @@ export interface components {
 }
 export type $defs = Record<string, never>;
 export interface operations {
+    get_offer_guests_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["GuestOffer"];
+                };
+            };
+        };
+    };
+    become_guest_guests_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["GuestProof"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["GuestSession"];
+                };
+            };
+            /** @description The request is not valid. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An API key is needed, and was not sent or is not good. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not for this caller (want of a scope, or not theirs), or asked for under a foreign host name or by a foreign page. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request was too slow to arrive. */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is of another type. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too much at once; wait as Retry-After says. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something went wrong on our side; the trace id finds it. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A service is unavailable; wait as Retry-After says. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    leave_guests_delete: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The request is not valid. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An API key is needed, and was not sent or is not good. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not for this caller (want of a scope, or not theirs), or asked for under a foreign host name or by a foreign page. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too much at once; wait as Retry-After says. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something went wrong on our side; the trace id finds it. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A service is unavailable; wait as Retry-After says. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    make_challenge_guests_challenge_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["GuestChallenge"];
+                };
+            };
+            /** @description The request is not valid. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An API key is needed, and was not sent or is not good. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not for this caller (want of a scope, or not theirs), or asked for under a foreign host name or by a foreign page. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too much at once; wait as Retry-After says. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something went wrong on our side; the trace id finds it. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A service is unavailable; wait as Retry-After says. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     livez_livez_get: {
         parameters: {
             query?: never;

@@ -1,12 +1,8 @@
-// pdf.js, loaded when a page is shown. The policy of the page allows one maker of addresses of scripts: the one for its worker.
+// pdf.js, loaded when a page is shown.
 
 import type { PDFDocumentProxy } from "pdfjs-dist";
-import workerAddress from "pdfjs-dist/build/pdf.worker.min.mjs?url";
 import { Away, call } from "../api/client";
-
-interface TrustedTypes {
-  createPolicy: (name: string, rules: { createScriptURL: (address: string) => string }) => { createScriptURL: (address: string) => string };
-}
+import { makeWorker } from "../api/worker";
 
 let library: Promise<typeof import("pdfjs-dist")> | null = null;
 const documents = new Map<string, Promise<PDFDocumentProxy>>();
@@ -14,15 +10,7 @@ const KEPT = 4;
 
 async function loaded(): Promise<typeof import("pdfjs-dist")> {
   const pdf = await import("pdfjs-dist");
-  const trusted = (window as unknown as { trustedTypes?: TrustedTypes }).trustedTypes;
-  const policy = trusted?.createPolicy("groundwork", {
-    createScriptURL: (address) => {
-      if (new URL(address, location.href).href !== new URL(workerAddress, location.href).href)
-        throw new TypeError("not the worker of pdf.js");
-      return address;
-    },
-  });
-  pdf.GlobalWorkerOptions.workerPort = new Worker(policy ? policy.createScriptURL(workerAddress) : workerAddress, { type: "module" });
+  pdf.GlobalWorkerOptions.workerPort = makeWorker("pdf");
   return pdf;
 }
 

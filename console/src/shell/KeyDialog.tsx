@@ -1,12 +1,18 @@
-import { useQuery } from "@tanstack/react-query";
+import { useMutation, useQuery } from "@tanstack/react-query";
 import { useState, type FormEvent } from "react";
 import { useTranslation } from "react-i18next";
 import { canBeKey, loadIssuers, loginAddress, useKeyQuestion } from "../api/key";
+import { becomeGuest, loadGuestsAllowed } from "../api/guest";
 import { Button, Dialog, Failure, Field } from "../parts";
 
 /** The issuers at which people can log in. */
 export function useIssuers() {
   return useQuery({ queryKey: ["issuers"], queryFn: loadIssuers, staleTime: Number.POSITIVE_INFINITY }).data ?? [];
+}
+
+/** Whether people without an account are let in. */
+export function useGuestsAllowed() {
+  return useQuery({ queryKey: ["guests"], queryFn: loadGuestsAllowed, staleTime: Number.POSITIVE_INFINITY }).data ?? false;
 }
 
 /** Asks for the API key when the server does. Without a key there is nothing behind the dialog, so that it cannot be left. */
@@ -66,6 +72,26 @@ export function KeyDialog() {
           ))}
         </p>
       )}
+      <GuestEntry />
     </Dialog>
+  );
+}
+
+/** The way in without an account: the browser works for a moment, and the page begins anew as a guest's. */
+function GuestEntry() {
+  const { t } = useTranslation();
+  const isAllowed = useGuestsAllowed();
+  const entry = useMutation({ mutationFn: becomeGuest, onSuccess: () => location.reload() });
+  if (!isAllowed) return null;
+  return (
+    <div className="stack" data-testid="guest-entry">
+      <p className="actions">
+        <Button onPress={() => entry.mutate()} isDisabled={entry.isPending || entry.isSuccess} data-testid="guest-submit">
+          {entry.isPending ? t("key.guestPreparing") : t("key.guest")}
+        </Button>
+      </p>
+      <p className="hint">{t("key.guestHint")}</p>
+      <Failure data-testid="guest-refused">{entry.error?.message}</Failure>
+    </div>
   );
 }

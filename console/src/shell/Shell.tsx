@@ -5,7 +5,7 @@ import { Suspense, useEffect, useState, type ReactNode } from "react";
 import { I18nProvider } from "react-aria-components";
 import { useTranslation } from "react-i18next";
 import type { TFunction } from "i18next";
-import { signOut, useHasKey } from "../api/key";
+import { isGuest, signOut, useHasKey } from "../api/key";
 import { LANGUAGES, chooseLanguage, type Language } from "../i18n";
 import { useApprovals } from "../pages/decisions/approvals";
 import { ConversationList } from "../pages/conversation/ConversationList";
@@ -174,7 +174,7 @@ function Foot() {
         onPress={() => document.dispatchEvent(new Event("groundwork:keys"))}
         data-testid="keys-button"
       />
-      {(hasKey || hasLogins) && (
+      {(hasKey || hasLogins || isGuest(may.subject)) && (
         <IconButton label={t("shell.signOut", { subject: may.subject })} icon="key" onPress={signOut} data-testid="sign-out" />
       )}
     </footer>

@@ -22,6 +22,7 @@ from kit.access.principal import Principal, use_principal
 from kit.errors import GroundworkError, Unauthenticated
 from kit.process.settings import Networks
 from services.gateway.access.bootstrap_key import BootstrapKey
+from services.gateway.access.guests.rights import require_for_guests
 from services.gateway.access.key_ring import KeyRing
 from services.gateway.access.oidc.tokens import looks_like_token
 from services.gateway.errors import TooManyWrongKeys
@@ -46,6 +47,10 @@ MCP_PATH = "/mcp"
 _LIMITS_PATH = "/v1/limits"
 SESSION_COOKIE = "__Host-groundwork"
 """Of a login. A browser takes a name with this beginning from this very host over TLS alone, or from this machine (RFC 6265bis)."""
+GUEST = "guest"
+"""Stands in place of an issuer where a guest acts; the group of all guests."""
+GUEST_COOKIE = "guest."
+"""Begins the cookie of a guest, who has the same cookie as people with a login: a browser is one of both."""
 KEY_PROTOCOL = "openai-insecure-api-key."
 """Begins the subprotocol in which a page shows its key for a WebSocket."""
 _ADMISSION = "admission"
@@ -59,7 +64,7 @@ class Admission:
     principal: Principal
     key: ApiKey | None = None
     issuer: str = ""
-    """Of the token or login; empty where a key was shown, or nothing."""
+    """Of the token or login, or GUEST; empty where a key was shown, or nothing."""
     session: "Session | None" = None
     """The login whose cookie was shown."""
     given_at: float = 0.0
@@ -81,6 +86,14 @@ class ByIssuer(Protocol):
         ...
 
     async def admit_session(self, secret: str) -> Admission:
+        """Raises GroundworkError."""
+        ...
+
+
+class ByCookie(Protocol):
+    """Lets in guests."""
+
+    async def admit(self, cookie: str) -> Admission:
         """Raises GroundworkError."""
         ...
 
@@ -129,8 +142,10 @@ class KeyDoor:
         used: Callable[[ApiKey], None],
         bootstrap: BootstrapKey,
         by_issuer: ByIssuer | None = None,
+        guests: ByCookie | None = None,
         members: Members | None = None,
     ) -> None:
+        self._guests = guests
         self._members = members
         self._by_issuer = by_issuer
         self._bootstrap = bootstrap
@@ -141,7 +156,10 @@ class KeyDoor:
         self._used = used
 
     async def admit(self, headers: Headers, address: str) -> Admission:
-        if self._by_issuer is not None and (secret := _session_in(headers)):
+        secret = _session_in(headers)
+        if self._guests is not None and secret.startswith(GUEST_COOKIE):
+            return await self._vouched_for(self._guests.admit(secret), address)
+        if self._by_issuer is not None and secret:
             return await self._vouched_for(self._by_issuer.admit_session(secret), address)
         text = _shown_text(headers)
         if (admission := self._by_setting(text)) is not None:
@@ -203,6 +221,17 @@ class KeyDoor:
         await self._ring.reached(revision, _CATCH_UP_S)
         return self._ring.require_good(shown)
 
+    def count_login(self, address: str) -> None:
+        """Counts a login that comes back from its issuer, for which the issuer is asked. Not of an address that stands for many:
+        who shares it must be able to log in. Raises TooManyWrongKeys."""
+        if origin_of(address, self._proxies):
+            self._count_wrong(address)
+
+    def note_login(self, address: str) -> None:
+        """Takes back what was counted of a login that came about."""
+        if origin_of(address, self._proxies):
+            self._count_right(address)
+
     def _count_right(self, address: str) -> None:
         """Takes back what was counted of a key that this gateway only had not heard of yet."""
         self._wrong_keys.give_back(self._origin(address))
@@ -239,6 +268,8 @@ class Entrance:
             return
         try:
             admission = await self._door.admit(Headers(scope=scope), client_address(scope))
+            if admission.issuer == GUEST:
+                require_for_guests(scope)
             scope.setdefault("state", {})[_ADMISSION] = admission  # known also of a request that a limit refuses
             standings = await self._count(scope["path"], admission.principal)
         except GroundworkError as error:

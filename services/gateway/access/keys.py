@@ -17,6 +17,7 @@ from services.gateway.access.auth import KeyDoor
 from services.gateway.access.bootstrap_key import BootstrapKey
 from services.gateway.access.directory.members import DirectoryMembers
 from services.gateway.access.directory.people import Naming
+from services.gateway.access.guests.door import GuestDoor
 from services.gateway.access.key_ring import ApiKeysUnknown, KeyRing
 from services.gateway.access.oidc.door import IssuerDoor
 from services.gateway.access.oidc.issuers import Issuers
@@ -72,6 +73,8 @@ class Keys:
         path = settings.oidc_issuers_file
         self.issuers = IssuerDoor(Issuers(path), now=lambda: now().timestamp(), clock=clock) if path else None
         """Who comes in by an OIDC issuer; None where none is listed."""
+        self.guests = GuestDoor(settings, lambda: now().timestamp(), clock) if settings.guests else None
+        """People without an account; None where none are let in."""
         self.members = DirectoryMembers(
             Naming(settings.scim_subject), staleness_s=settings.api_keys_stale_after_s, clock=clock
         )
@@ -84,6 +87,7 @@ class Keys:
             used=self._uses.used,
             bootstrap=BootstrapKey(settings, now),
             by_issuer=self.issuers,
+            guests=self.guests,
             members=self.members,
         )
 
@@ -109,6 +113,8 @@ class Keys:
                 group.create_task(self._forget_ended(store))
                 group.create_task(self.audit.run(nats))
                 group.create_task(self.members.run(nats))
+                if self.guests is not None:
+                    group.create_task(self.guests.run(nats))
                 if self.issuers is not None:
                     group.create_task(self.issuers.run(nats))
 

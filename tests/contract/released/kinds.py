@@ -27,6 +27,7 @@ from kit.stores.document_access import DocumentAccess
 from kit.testing.harness import TEST_PRINCIPAL
 from services.gateway import state as gateway
 from services.gateway.access.directory import records as directory
+from services.gateway.access.guests import guests
 from services.gateway.access.oidc import logouts, sessions
 from services.ingest import state as ingest
 from services.ingest.adapters.jetstream import stores as nats_stores
@@ -181,6 +182,11 @@ def _gateway() -> Iterator[Kind]:
         gateway.OIDC_SESSIONS,
         lambda: sessions.encode(_SESSION),
         lambda data: sessions.encode(sessions.decode(data)),
+    )
+    yield Kind(
+        gateway.GUESTS,
+        lambda: guests.encode(_GUEST),
+        lambda data: guests.encode(guests.decode(data)),
     )
     yield Kind(
         gateway.DIRECTORY,
@@ -537,6 +543,7 @@ _SESSION = sessions.Session(
     {"sub": "ann", "sid": "s1", "iat": 1_780_000_000},
     AT.timestamp(),
 )
+_GUEST = guests.Guest("ab" * 12, "cd" * 32, "ef" * 16, AT.timestamp(), AT.timestamp() + 86_400.0)
 _USER = directory.UserRecord(
     "ab" * 12,
     directory.Names("ann@example.com", "00u1"),

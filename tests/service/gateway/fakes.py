@@ -726,6 +726,7 @@ class FakeOrchestrator(orchestrator_pb2_grpc.OrchestratorServiceServicer):
         self.repeat_last = False
         self.usage_requests: list[run_pb.GetUsageRequest] = []
         self.set_models: list[run_pb.SetModelRequest] = []
+        self.limit_rules = [("subject:*", [run_pb.Limit(what="runs", amount=5, per="day")])]
         self.set_limits: list[run_pb.SetLimitRuleRequest] = []
         self.approval_pages: list[run_pb.ListApprovalsRequest] = []
         self.decisions: list[run_pb.ResolveApprovalRequest] = []
@@ -815,9 +816,11 @@ class FakeOrchestrator(orchestrator_pb2_grpc.OrchestratorServiceServicer):
         return run_pb.GetLimitsResponse(limits=[run_pb.LimitState(whose="subject", limit=limit, used=10, free_at=AT)])
 
     async def ListLimitRules(self, request: Any, context: Any) -> run_pb.ListLimitRulesResponse:
-        limit = run_pb.Limit(what="runs", amount=5, per="day")
-        rule = run_pb.LimitRule(whose="subject:*", limits=[limit], tenant_id=current_principal().tenant_id)
-        return run_pb.ListLimitRulesResponse(rules=[rule])
+        tenant_id = current_principal().tenant_id
+        rules = [
+            run_pb.LimitRule(whose=whose, limits=limits, tenant_id=tenant_id) for whose, limits in self.limit_rules
+        ]
+        return run_pb.ListLimitRulesResponse(rules=rules)
 
     async def SetLimitRule(self, request: Any, context: Any) -> run_pb.SetLimitRuleResponse:
         self.set_limits.append(request)

@@ -11,8 +11,8 @@ from services.gateway.access.scopes import declared_scopes
 from tests.service.gateway.conftest import Settings, World, act_as, in_process
 from tests.service.gateway.test_openapi_enforced import Operation, operations
 
-WITHOUT_A_SCOPE = {"/livez", "/readyz"}
-"""What load balancers ask, without a key."""
+WITHOUT_A_SCOPE = {"/livez", "/readyz", "/guests", "/guests/challenge"}
+"""What load balancers ask without a key, and how guests come in."""
 
 
 EVERY_CALLERS = {

@@ -55,6 +55,16 @@ GROUNDWORK_BOOTSTRAP_KEY_FILE: /etc/groundwork/bootstrap-key/key
 {{- with .root.Values.auth.issuersSecret }}
 GROUNDWORK_OIDC_ISSUERS_FILE: /etc/groundwork/oidc/issuers.json
 {{- end }}
+{{- with .root.Values.auth.guests }}
+{{- if .enabled }}
+GROUNDWORK_GUESTS: "true"
+GROUNDWORK_GUESTS_TENANT: {{ .tenantId | quote }}
+GROUNDWORK_GUESTS_MAX: {{ .max | quote }}
+{{- with .limits }}
+GROUNDWORK_GUESTS_LIMITS: {{ . | quote }}
+{{- end }}
+{{- end }}
+{{- end }}
 {{- with .root.Values.auth.scimSubject }}
 GROUNDWORK_SCIM_SUBJECT: {{ . | quote }}
 {{- end }}

@@ -15,6 +15,7 @@ from services.gateway.access.oidc.login import CALLBACK, Leaving
 from services.gateway.backends import Services
 from services.gateway.errors import RouteNotFound, ValidationFailed
 from services.gateway.problems import http_status
+from services.gateway.routes.identity.cookies import set_cookie
 from services.gateway.serving.requests import base_url
 
 router = APIRouter(prefix="/oidc", include_in_schema=False)
@@ -61,24 +62,28 @@ async def log_in(
     except GroundworkError as error:
         return _said(error)
     answer = _redirect(address)
-    _set_cookie(answer, _LEAVING_COOKIE, leaving.encoded(), _AWAY_S)
+    set_cookie(answer, _LEAVING_COOKIE, leaving.encoded(), _AWAY_S)
     return answer
 
 
 @router.get(CALLBACK.removeprefix("/oidc"))
 async def come_back(request: Request, door: Door, base: Base) -> Response:
     """The browser is back from the issuer: begins the login, and sends it to where it came from."""
+    keys: Keys = request.app.state.api_keys
+    address = client_address(request.scope)
     try:
+        keys.door.count_login(address)
         leaving = Leaving.decoded(request.cookies.get(_LEAVING_COOKIE, ""))
         verified = await door.logins.finish(request.query_params, leaving, base)
         secret, _ = await door.begin_session(verified)
     except GroundworkError as error:
         note_refusal(request.scope, error)
         return _said(error)
-    request.app.state.audit.logged_in(verified.principal, verified.issuer.issuer, client_address(request.scope))
+    keys.door.note_login(address)
+    request.app.state.audit.logged_in(verified.principal, verified.issuer.issuer, address)
     answer = _redirect(leaving.to)
-    _set_cookie(answer, SESSION_COOKIE, secret, int(verified.issuer.session_hours * 3600))
-    _set_cookie(answer, _LEAVING_COOKIE, "", 0)
+    set_cookie(answer, SESSION_COOKIE, secret, int(verified.issuer.session_hours * 3600))
+    set_cookie(answer, _LEAVING_COOKIE, "", 0)
     return answer
 
 
@@ -98,7 +103,7 @@ async def log_out(request: Request, door: Door, base: Base) -> Response:
         request.app.state.audit.logged_out(admission.principal, admission.issuer, address)
         then = await door.logins.end_address(admission.issuer, base)
     answer = JSONResponse({"then": then}, headers={"Cache-Control": "no-store"})
-    _set_cookie(answer, SESSION_COOKIE, "", 0)
+    set_cookie(answer, SESSION_COOKIE, "", 0)
     return answer
 
 
@@ -121,8 +126,3 @@ def _said(error: GroundworkError) -> Response:
     """For a person, who came here by a link."""
     headers = {"Cache-Control": "no-store", "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'"}
     return HTMLResponse(_PAGE.format(escape(error.message)), status_code=http_status(error), headers=headers)
-
-
-def _set_cookie(answer: Response, name: str, value: str, lives_s: int) -> None:
-    """One that scripts do not see, and that no page of another site has sent along when it changes something."""
-    answer.set_cookie(name, value, max_age=lives_s, path="/", secure=True, httponly=True, samesite="lax")

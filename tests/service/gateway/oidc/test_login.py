@@ -203,3 +203,24 @@ async def test_without_a_console_at_the_issuer_nobody_can_log_in(listing: Listin
         async with in_process(listing(*entries, **changes)) as client:
             assert (await client.get("/oidc/issuers")).json() == {"issuers": []}
             assert (await client.get("/oidc/login", params={"issuer": issuer.url})).status_code == 404
+
+
+async def test_logins_that_fail_are_slowed_by_address_before_the_issuer_is_asked(
+    listing: Listing, issuer: Issuer
+) -> None:
+    settings = listing(issuer.entry(client_id="console"), wrong_api_keys_per_minute=3)
+    async with in_process(settings) as client:
+        transport: Any = client._transport
+        transport.client = ("203.0.113.9", 1)
+        browser = Browser(client, issuer)
+        for _ in range(5):  # one that comes about costs nothing
+            await browser.log_in()
+        await browser.leave()
+        back = {"code": "guessed", "state": browser.asked["state"]}
+        answers = [
+            await client.get("/oidc/callback", params=back, headers=shows(leaving=browser.leaving)) for _ in range(5)
+        ]
+        assert [answer.status_code for answer in answers] == [400, 400, 400, 429, 429]
+        assert len([asked for asked in issuer.server.asked if asked.target == "/token"]) == 5 + 3
+        transport.client = ("198.51.100.9", 1)
+        await browser.log_in()

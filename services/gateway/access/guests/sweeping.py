@@ -1,0 +1,139 @@
+"""Removes what guests made once their stay is over: documents, conversations, runs and facts, by the calls by which the guests
+could have removed them. A second look, after the longest request of a guest must have ended, finds what came late."""
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import suppress
+
+import structlog
+from groundwork.common.v1 import common_pb2
+from groundwork.ingest.v1 import ingest_pb2
+from groundwork.memory.v1 import memory_pb2
+from groundwork.orchestrator.v1 import orchestrator_pb2
+
+from kit.access.principal import Principal, use_principal
+from kit.errors import GroundworkError, NotFound
+from kit.process.waiting import FailureLogLimit
+from kit.stores.collections import DEFAULT_ID, FILES_ID, NOTES_ID, own_id
+from services.gateway.access.guests.door import GuestDoor
+from services.gateway.access.guests.guests import Guest, Guests
+from services.gateway.backends import Backends
+
+_log = structlog.get_logger()
+_EVERY_S = 30.0
+_PAGE = 100
+_MARGIN_S = 120.0
+
+
+class Sweeper:
+    """Sweeps after guests. Every gateway does: to remove what is gone is harmless. `now` is the time of day in seconds since the
+    epoch."""
+
+    def __init__(self, door: GuestDoor, services: Backends, now: Callable[[], float]) -> None:
+        self._door = door
+        self._services = services
+        self._now = now
+        settings = services.settings
+        self._late_s = max(settings.upload_timeout_s, settings.stream_timeout_s) + _MARGIN_S
+
+    async def run(self) -> None:
+        """Sweeps until cancelled."""
+        complaints = FailureLogLimit()
+        while True:
+            try:
+                await self.sweep()
+            except GroundworkError as error:
+                if complaints.is_due():
+                    _log.warning("guests_not_swept", reason=error.reason, error=error.message)
+            await asyncio.sleep(_EVERY_S * random.uniform(0.5, 1.5))  # noqa: S311 - so that gateways take turns
+
+    async def sweep(self) -> None:
+        """Removes what is due. What fails is tried again the next time, and keeps nobody else's from being removed. Raises the last
+        GroundworkError."""
+        guests = await self._door.guests()
+        failed: GroundworkError | None = None
+        for guest in guests.gone():
+            try:
+                await self._sweep_after(guest, guests)
+            except GroundworkError as error:
+                failed = error
+        if failed is not None:
+            raise failed
+
+    async def _sweep_after(self, guest: Guest, guests: Guests) -> None:
+        is_second = self._now() >= guest.ends_at + self._late_s
+        if guest.swept_at and not is_second:
+            return
+        await self._remove_all(self._door.principal(guest))
+        if guest.swept_at:
+            await guests.forget(guest)
+        else:
+            await guests.note_swept(guest)
+
+    async def _remove_all(self, guest: Principal) -> None:
+        """Raises GroundworkError."""
+        with use_principal(guest):
+            await self._remove_runs()
+            await self._remove_threads()
+            await self._services.memory.ForgetFacts(memory_pb2.ForgetFactsRequest(all=True), timeout=self._timeout_s)
+            local = self._services.settings.local_principal()
+            for name in (DEFAULT_ID, NOTES_ID, FILES_ID):
+                await self._remove_documents(own_id(name, guest, local))
+
+    async def _remove_runs(self) -> None:
+        stub = self._services.orchestrator
+
+        async def list_page(token: str) -> tuple[Iterable[str], str]:
+            answer = await stub.ListRuns(orchestrator_pb2.ListRunsRequest(page=_page(token)), timeout=self._timeout_s)
+            return [run.run_id for run in answer.runs], answer.next_page_token
+
+        for run_id in await _all(list_page):
+            request = orchestrator_pb2.DeleteRunRequest(run_id=run_id)
+            with suppress(NotFound):
+                await stub.DeleteRun(request, timeout=self._timeout_s)
+
+    async def _remove_threads(self) -> None:
+        stub = self._services.memory
+
+        async def list_page(token: str) -> tuple[Iterable[str], str]:
+            answer = await stub.ListThreads(memory_pb2.ListThreadsRequest(page=_page(token)), timeout=self._timeout_s)
+            return [thread.thread_id for thread in answer.threads], answer.next_page_token
+
+        for thread_id in await _all(list_page):
+            request = memory_pb2.DeleteThreadRequest(thread_id=thread_id)
+            with suppress(NotFound):
+                await stub.DeleteThread(request, timeout=self._timeout_s)
+
+    async def _remove_documents(self, collection_id: str) -> None:
+        stub = self._services.ingest
+
+        async def list_page(token: str) -> tuple[Iterable[str], str]:
+            request = ingest_pb2.ListDocumentsRequest(collection_id=collection_id, page=_page(token))
+            answer = await stub.ListDocuments(request, timeout=self._timeout_s)
+            return [document.document_id for document in answer.documents], answer.next_page_token
+
+        with suppress(NotFound):
+            for document_id in await _all(list_page):
+                request = ingest_pb2.DeleteDocumentRequest(document_id=document_id)
+                with suppress(NotFound):
+                    await stub.DeleteDocument(request, timeout=self._timeout_s)
+
+    @property
+    def _timeout_s(self) -> float:
+        return self._services.settings.rpc_timeout_s
+
+
+async def _all(list_page: Callable[[str], Awaitable[tuple[Iterable[str], str]]]) -> Sequence[str]:
+    """The ids on all pages."""
+    ids: list[str] = []
+    token = ""
+    while True:
+        found, token = await list_page(token)
+        ids.extend(found)
+        if not token:
+            return ids
+
+
+def _page(token: str) -> common_pb2.PageRequest:
+    return common_pb2.PageRequest(page_size=_PAGE, page_token=token)
