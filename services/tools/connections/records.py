@@ -116,7 +116,8 @@ class Connections:
             return await ask(connection)
         except ToolError as error:
             if connection.is_token and error.reason == REFUSED:
-                await access.leave_alone("it takes no renewed access token either")
+                refused = connection.secret.get_secret_value()
+                await access.leave_alone(refused, "it takes no renewed access token either")
             raise
 
     async def _usable(self, tenant_id: str, subject: str, service: str) -> Connection:

@@ -35,8 +35,8 @@ class Access:
     """The access token; empty where nobody has logged in. Raises ServiceUnavailable."""
     refused: Callable[[str], None]
     """Tells that the server did not take an access token."""
-    leave_alone: Callable[[str], Coroutine[Any, Any, None]]
-    """Tells why the server takes no access token at all; the login is not used for a while."""
+    leave_alone: Callable[[str, str], Coroutine[Any, Any, None]]
+    """Tells which renewed access token the server refuses too, and why; the login with it is not used for a while."""
 
 
 class LoginRecords(Protocol):
@@ -88,8 +88,8 @@ class Tokens:
     async def _token(self, key: Key, url: str) -> str:
         try:
             login = self._records.login(*key)
-            if login is not None and self._is_left_alone(login):
-                raise ServiceUnavailable(self._over(key[1], login)) from LoginRefused(login.over_because)
+            if login is not None:
+                self._require_in_use(key, login)
             if login is not None and self._is_over(key, login):
                 login = await self._renewed(key, url)
         except CannotOpen as error:
@@ -115,6 +115,7 @@ class Tokens:
     async def _renew(self, key: Key, url: str) -> Login | None:
         """Renews the tokens, or waits for the process that has begun to."""
         while (login := self._records.login(*key)) is not None and self._is_over(key, login):
+            self._require_in_use(key, login)  # another process may have been refused meanwhile
             now_s = self._now().timestamp()
             if login.renewing_until_s > now_s:
                 await self._records.changed_login(*key, login, timeout_s=login.renewing_until_s - now_s)
@@ -157,11 +158,18 @@ class Tokens:
         with suppress(Unavailable):
             await self._records.replace_login(*key, claimed, replace(left or claimed, renewing_until_s=0.0))
 
-    async def _leave_alone(self, key: Key, why: str) -> None:
+    async def _leave_alone(self, key: Key, access: str, why: str) -> None:
+        """Nothing is done where a person has logged in again, or a process renews: its renewing token is good once."""
         login = self._records.login(*key)
-        if login is not None:
-            with suppress(Unavailable):
-                await self._records.replace_login(*key, login, self._left_alone(login, why))
+        if login is None or login.tokens["access_token"] != access or self._now().timestamp() < login.renewing_until_s:
+            return
+        with suppress(Unavailable):
+            await self._records.replace_login(*key, login, self._left_alone(login, why))
+
+    def _require_in_use(self, key: Key, login: Login) -> None:
+        """Raises ServiceUnavailable for a login that is left alone."""
+        if self._is_left_alone(login):
+            raise ServiceUnavailable(self._over(key[1], login)) from LoginRefused(login.over_because)
 
     def _left_alone(self, login: Login, why: str) -> Login:
         return replace(login, over_until_s=self._now().timestamp() + OVER_S, over_because=why)

@@ -374,6 +374,55 @@ async def test_service_that_takes_no_renewed_token_either_is_left_alone(system: 
     assert system.shown == ["a1", "a2"]
 
 
+async def test_login_that_came_while_the_former_one_was_refused_is_used(system: System) -> None:
+    system.server.lasts_s, system.server.says = 3600, [""]
+    await system.log_in()
+
+    async def refuse(connection: Connection) -> str:
+        if connection.secret.get_secret_value() == "a2":
+            await system.log_in()
+        raise CredentialRefused("GitHub does not take the credential")
+
+    with pytest.raises(CredentialRefused):
+        await system.desk.connections.ask(ANN, "github", refuse)
+    assert await system.used() == "a3"
+
+
+async def test_refused_token_that_another_process_renews_does_not_cost_the_renewing_token(
+    system: System, jetstream: Nats, sealer: Sealer
+) -> None:
+    system.server.lasts_s, system.server.says = 3600, [""]
+    await system.log_in()
+    other = await KeyValueConnections.open(jetstream, sealer)
+    second = System(system.server, system.clock, start(system.server, system.clock, other, sealer), other, {"a1", "a2"})
+    following = asyncio.create_task(other.settings.follow())
+    asked, goes_on = asyncio.Event(), asyncio.Event()
+    respond = system.server.respond
+
+    async def respond_later(request: Recorded) -> web.Response:
+        response = await respond(request)
+        if system.server.count == 3:
+            asked.set()
+            await goes_on.wait()
+        return response
+
+    async def refuse(connection: Connection) -> str:
+        if connection.secret.get_secret_value() == "a2":
+            system.server.respond = respond_later  # type: ignore[method-assign]
+            renewals.append(asyncio.create_task(second.used()))
+            await asked.wait()
+        raise CredentialRefused("GitHub does not take the credential")
+
+    renewals: list[asyncio.Task[str]] = []
+    with pytest.raises(CredentialRefused):
+        await system.desk.connections.ask(ANN, "github", refuse)
+    goes_on.set()
+    assert (await renewals[0], await system.used(), system.server.renewing) == ("a3", "a3", "r3")
+    await system.clock.sleep(3600)
+    assert await system.used() == "a4"
+    following.cancel()
+
+
 async def test_code_is_not_spent_where_the_connection_cannot_be_stored(
     system: System, monkeypatch: pytest.MonkeyPatch
 ) -> None:
