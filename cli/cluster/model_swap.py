@@ -50,15 +50,19 @@ class ModelSwap:
         before = served_model.serving(arguments)
         if before.model == model:
             raise UsageError(f"vLLM serves {model} already.")
-        wanted = before.exchanged(model)
-        self._report(f"{before.model} gives way to {model}, which is asked for as {wanted.asked}.")
+        orchestrator = await self._require(ASKING)
+        asked = _environment(orchestrator.workload).get(served_model.ASKED_NAME, "")
+        wanted = before.exchanged(model, asked)
+        self._report(f"{before.model} gives way to {model}, which answers to {', '.join(wanted.names)}.")
         if not served_model.has_surge(vllm.workload):
             self._report("The old pod ends before the new one begins: answers quote the documents until it is ready.")
         try:
             await self._serve(vllm, served_model.arguments_for(arguments, wanted))
         except CliError as error:
             await self._go_back(vllm, arguments, before, error)
-        return wanted if before.has_lasting_name else await self._ask_by_own_name(wanted)
+        if asked != before.model:
+            return wanted  # its name is no model's and stays, or another server is asked
+        return await self._ask_by_own_name(orchestrator, asked, wanted)
 
     async def _serve(self, vllm: _Place, arguments: list[str]) -> None:
         """Returns once the pods with these arguments are ready and the former ones gone. Raises CliError."""
@@ -72,16 +76,12 @@ class ModelSwap:
         try:
             await self._serve(vllm, arguments)
         except CliError as again:
-            raise ClusterError(f"{error} {before.model} was put back and is not ready either: {again}") from error
+            raise ClusterError(f"{error} Going back to {before.model} failed too: {again}") from error
         raise ClusterError(f"{error} {before.model} is served as before.") from error
 
-    async def _ask_by_own_name(self, wanted: Serving) -> Serving:
+    async def _ask_by_own_name(self, place: _Place, before: str, wanted: Serving) -> Serving:
         """Has the orchestrators ask for the new model by its name, one after the other; until then they ask by the former one's,
         which vLLM still answers to."""
-        place = await self._require(ASKING)
-        before = _environment(place.workload).get(served_model.ASKED_NAME)
-        if before != wanted.asked:
-            return wanted  # it asks another server, or by a name of its own
         await self._ask_as(place, wanted.model)
         try:
             await self._wait(place)
@@ -89,9 +89,9 @@ class ModelSwap:
             await self._ask_as(place, before)
             raise ClusterError(
                 f"vLLM serves {wanted.model}, and the orchestrators did not become ready with its name, so they ask "
-                f"for it as {wanted.asked}: {error}"
+                f"for it as {before}: {error}"
             ) from error
-        return Serving(wanted.model, (wanted.model, wanted.asked))
+        return Serving(wanted.model, (wanted.model, before))
 
     async def _ask_as(self, place: _Place, name: str) -> None:
         asked = {"name": served_model.ASKED_NAME, "value": name}

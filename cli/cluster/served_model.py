@@ -17,7 +17,7 @@ _SERVED_NAME = "--served-model-name"
 
 @dataclass(frozen=True)
 class Serving:
-    """What a server serves, and under which names. The orchestrator asks for the first."""
+    """What a server serves, and under which names. The chart's readiness probe asks for the first."""
 
     model: str
     names: Sequence[str]
@@ -26,14 +26,10 @@ class Serving:
     def asked(self) -> str:
         return self.names[0]
 
-    @property
-    def has_lasting_name(self) -> bool:
-        """Whether it is asked under a name that is no model's: then nothing else changes when the model does."""
-        return self.asked != self.model
-
-    def exchanged(self, model: str) -> Serving:
-        """Of another model, still under the name that it is asked for, and under its own."""
-        return replace(self, model=model, names=tuple(dict.fromkeys((self.asked, model))))
+    def exchanged(self, model: str, asked: str) -> Serving:
+        """Of another model: still under the first name, under that which the orchestrators ask for, and under its own."""
+        kept = [name for name in self.names if name in (self.asked, asked)]
+        return replace(self, model=model, names=tuple(dict.fromkeys((*kept, model))))
 
 
 def serving(arguments: Sequence[str]) -> Serving:

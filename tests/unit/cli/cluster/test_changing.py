@@ -96,6 +96,16 @@ async def test_a_model_that_is_asked_by_its_own_name_stays_reachable_until_the_o
     assert json.loads(result.stdout)["asked_as"] == "org/large"
 
 
+async def test_a_model_is_exchanged_again_and_the_orchestrators_ask_for_one_that_is_served(pods: PodsDouble) -> None:
+    serve(pods, "org/small")
+    for model in ("org/large", "org/larger"):
+        result = await run("model", model, "--json")
+        assert (result.exit_code, json.loads(result.stdout)["asked_as"]) == (0, model), result.output
+    # The first name stays: the readiness probe asks for it. The former one is asked for until the orchestrators are new.
+    assert arguments(pods)[-4:] == ["--served-model-name", "org/small", "org/large", "org/larger"]
+    assert asked_name(pods) == "org/larger"
+
+
 async def test_a_model_that_does_not_load_gives_way_to_the_former_one(
     pods: PodsDouble, monkeypatch: pytest.MonkeyPatch
 ) -> None:
