@@ -18,6 +18,7 @@ from services.tools.sources.logins import Login, LoginRefused
 _log = structlog.get_logger()
 _MARGIN_S = 30.0
 """A token is renewed this long before it ends: a call takes some seconds."""
+_STORE_AGAIN_S = 0.5
 _RENEWAL_TAKES_S = 25.0
 """After it another process renews: the one that began has died."""
 OVER_S = 300.0
@@ -144,7 +145,7 @@ class Tokens:
             await self._let_others(key, claimed)
             raise
         try:
-            is_kept = await self._records.replace_login(*key, claimed, fresh)
+            is_kept = await self._keep(key, claimed, fresh)
         except Unavailable as error:
             _log.error("mcp_login_not_kept", server=key[1], error=error.message)
             return fresh
@@ -152,6 +153,18 @@ class Tokens:
             return fresh
         await self._client.revoke(url, fresh)
         return self._records.login(*key)
+
+    async def _keep(self, key: Key, claimed: Login, fresh: Login) -> bool:
+        """Stores the renewed login, and tries until others may renew: the stored renewing token is spent. False where the login is
+        another by now. Raises Unavailable."""
+        while True:
+            try:
+                # A write that was not answered may have been done.
+                return await self._records.replace_login(*key, claimed, fresh) or self._records.login(*key) == fresh
+            except Unavailable:
+                if self._now().timestamp() >= claimed.renewing_until_s:
+                    raise
+                await asyncio.sleep(_STORE_AGAIN_S)
 
     async def _let_others(self, key: Key, claimed: Login, left: Login | None = None) -> None:
         """Ends a renewal that has failed: nobody needs to wait for it."""

@@ -31,7 +31,8 @@ from services.tools.connections.logins import login_of, read_credential
 from services.tools.connections.records import Connection
 from services.tools.errors import ToolError, ToolUnavailable
 from services.tools.settings import ToolsSettings
-from services.tools.sources.logins import LoginRefused
+from services.tools.sources import tokens
+from services.tools.sources.logins import Login, LoginRefused
 from services.tools.sources.tokens import OVER_S
 from services.tools.state import CONNECTIONS
 from tests.doubles.http_double import Failure, HttpDouble, Recorded
@@ -421,6 +422,29 @@ async def test_refused_token_that_another_process_renews_does_not_cost_the_renew
     await system.clock.sleep(3600)
     assert await system.used() == "a4"
     following.cancel()
+
+
+async def test_renewing_token_outlives_a_store_that_is_away_for_a_moment(
+    system: System, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    system.server.lasts_s = 3600
+    await system.log_in()
+    await system.clock.sleep(3600)
+    monkeypatch.setattr(tokens, "_STORE_AGAIN_S", 0.0)
+    replaced, failures = system.records.replace_login, [False, True]  # before and after it is written
+
+    async def replace_login(tenant_id: str, name: str, known: Login, login: Login) -> bool:
+        is_renewed = not login.renewing_until_s
+        if is_renewed and failures:
+            if failures.pop(0):
+                await replaced(tenant_id, name, known, login)
+            raise Unavailable("the message store does not answer")
+        return await replaced(tenant_id, name, known, login)
+
+    monkeypatch.setattr(system.records, "replace_login", replace_login)
+    assert await system.used() == "a2"
+    await system.clock.sleep(3600)
+    assert (await system.used(), system.server.renewing) == ("a3", "r3")
 
 
 async def test_code_is_not_spent_where_the_connection_cannot_be_stored(
