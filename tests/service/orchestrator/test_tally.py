@@ -17,6 +17,7 @@ from kit.llm import Delta, Request
 from kit.llm.provider_watch import ProviderWatch
 from kit.testing.harness import USER_SCOPES
 from services.orchestrator.adapters.jetstream.tally import KeyValueTally
+from services.orchestrator.errors import RunNotFound
 from services.orchestrator.handlers import OrchestratorServicer
 from services.orchestrator.log.events import RunStatus, Usage
 from services.orchestrator.models import RunKey
@@ -127,7 +128,7 @@ class Breaks(GatedModel):
             raise ValueError("a bug")
 
 
-async def test_an_account_sums_what_the_runs_themselves_show_however_they_ended(
+async def test_an_account_sums_what_the_runs_themselves_show_however_they_ended_and_after_one_is_deleted(
     start_orchestrator: StartOrchestrator,
 ) -> None:
     ends = {
@@ -158,6 +159,11 @@ async def test_an_account_sums_what_the_runs_themselves_show_however_they_ended(
     assert found.total.prompt_tokens == sum(usage.prompt_tokens for usage in shown)
     assert [row for row in found.rows if row.prompt_tokens and row.key != "gated"] == []
     assert sum(usage.prompt_tokens for usage in shown) >= 30
+    with use_principal(ANN):
+        await orchestrator.deletion.delete(key)
+    with pytest.raises(RunNotFound):
+        await orchestrator.runs.get(key)
+    assert (await account(orchestrator.tally, "acme", "ann", period, GroupBy.MODEL)).total == found.total
 
 
 @pytest.fixture
