@@ -85,7 +85,7 @@ function GuestEntry() {
   if (!isAllowed) return null;
   return (
     <div className="stack" data-testid="guest-entry">
-      <p className="actions">
+      <p className="actions start">
         <Button onPress={() => entry.mutate()} isDisabled={entry.isPending || entry.isSuccess} data-testid="guest-submit">
           {entry.isPending ? t("key.guestPreparing") : t("key.guest")}
         </Button>

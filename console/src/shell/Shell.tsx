@@ -5,7 +5,7 @@ import { Suspense, useEffect, useState, type ReactNode } from "react";
 import { I18nProvider } from "react-aria-components";
 import { useTranslation } from "react-i18next";
 import type { TFunction } from "i18next";
-import { isGuest, signOut, useHasKey } from "../api/key";
+import { signOut, useHasKey } from "../api/key";
 import { LANGUAGES, chooseLanguage, type Language } from "../i18n";
 import { useApprovals } from "../pages/decisions/approvals";
 import { ConversationList } from "../pages/conversation/ConversationList";
@@ -80,16 +80,19 @@ function Brand() {
 
 function PageLinks() {
   const { t } = useTranslation();
+  const { isGuest } = useMay();
   return (
     <ul className="pages">
       <PageLink to="/" icon="add" label={t("shell.new")} testId="new-conversation" />
       <PageLink to="/documents" icon="document" label={t("shell.documents")} />
-      <PageLink to="/sources" icon="link" label={t("shell.sources")} />
-      <PageLink to="/connections" icon="tool" label={t("shell.connections")} />
+      {!isGuest && <PageLink to="/sources" icon="link" label={t("shell.sources")} />}
+      {!isGuest && <PageLink to="/connections" icon="tool" label={t("shell.connections")} />}
       <PageLink to="/search" icon="search" label={t("shell.search")} />
-      <PageLink to="/decisions" icon="scale" label={t("shell.decisions")}>
-        <ApprovalCount />
-      </PageLink>
+      {!isGuest && (
+        <PageLink to="/decisions" icon="scale" label={t("shell.decisions")}>
+          <ApprovalCount />
+        </PageLink>
+      )}
       <PageLink to="/memory" icon="memory" label={t("shell.memory")} />
       <PageLink to="/operating" icon="gauge" label={t("shell.operating")} />
     </ul>
@@ -174,7 +177,7 @@ function Foot() {
         onPress={() => document.dispatchEvent(new Event("groundwork:keys"))}
         data-testid="keys-button"
       />
-      {(hasKey || hasLogins || isGuest(may.subject)) && (
+      {(hasKey || hasLogins || may.isGuest) && (
         <IconButton label={t("shell.signOut", { subject: may.subject })} icon="key" onPress={signOut} data-testid="sign-out" />
       )}
     </footer>

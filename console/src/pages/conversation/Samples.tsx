@@ -55,7 +55,7 @@ export function Samples({ onAsk }: { onAsk: (text: string) => Promise<void> }) {
     setLoading(false);
   };
   if (documents.length === 0 && uploads.pending === 0) {
-    return may.change ? (
+    return may.arrange ? (
       <section className="samples card">
         <Icon name="book" />
         <div>

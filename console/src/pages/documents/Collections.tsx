@@ -25,7 +25,7 @@ export function Collections({ chosen, documents, onChoose }: { chosen: string; d
     <nav className="collections" aria-label={t("documents.collections")}>
       <header>
         <h2>{t("documents.collections")}</h2>
-        {may.change && (
+        {may.arrange && (
           <IconButton label={t("documents.newCollection")} icon="add" onPress={() => setMaking(true)} data-testid="new-collection" />
         )}
       </header>
@@ -80,7 +80,7 @@ function Item({
     await queries.invalidateQueries({ queryKey: ["collections"] });
     if (isChosen) onChoose(own);
   };
-  const isChangeable = may.change && collection.role === "owner";
+  const isChangeable = may.arrange && collection.role === "owner";
   const choices: Choice[] = [
     { id: "rename", label: t("common.rename"), icon: "edit", act: () => open("rename") },
     ...(id === own

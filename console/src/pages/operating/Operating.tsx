@@ -15,6 +15,7 @@ import { Usage } from "./Usage";
 import "../../style/pages.css";
 
 type Part = "health" | "jobs" | "models" | "keys" | "usage" | "limits" | "runs" | "audit";
+const OF_GUESTS: Part[] = ["usage", "limits", "runs"];
 const PARTS = { health: Health, jobs: Jobs, models: Models, keys: Keys, usage: Usage, limits: Limits, runs: Runs, audit: Audit };
 
 export function Operating() {
@@ -22,9 +23,10 @@ export function Operating() {
   const may = useMay();
   const [part, choose] = useState<Part>("health");
   const offered = (["health", "usage", "limits", "runs", "jobs", "models", "keys", "audit"] as Part[]).filter(
-    (each) => (each !== "jobs" || may.change) && (each !== "audit" || may.administer),
+    (each) => (each !== "jobs" || may.change) && (each !== "audit" || may.administer) && (!may.isGuest || OF_GUESTS.includes(each)),
   );
-  const Shown = PARTS[part];
+  const shown = offered.includes(part) ? part : "usage";
+  const Shown = PARTS[shown];
   return (
     <div className="column wide">
       <header className="page-head">
@@ -33,7 +35,7 @@ export function Operating() {
       <div className="scroll-x">
         <Segments
           label={t("operating.part")}
-          value={part}
+          value={shown}
           options={offered.map((id) => ({ id, label: t(`operating.${id}`) }))}
           onChange={choose}
           testId="operating"
