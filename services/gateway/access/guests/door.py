@@ -37,21 +37,27 @@ class GuestDoor:
         self._tries = RateLimiter(_TRIES_A_MINUTE, clock)
         self._guests: Guests | None = None
         self._is_open = asyncio.Event()
+        self._beginning = asyncio.Lock()
+        """Guests begin one after another: each is counted before the next is let in."""
 
     async def challenge(self, address: str) -> Puzzle:
         """A puzzle for a client of this address. Raises TooManyGuests, TooManyWrongKeys, GuestsStale."""
         origin = self._counted(address)
         return self._puzzles.make(await self._needed(origin), origin)
 
-    async def solved(self, challenge: str, solution: str, address: str) -> str:
-        """The id of the guest whose proof this is. Raises ProofRefused, TooManyGuests, TooManyWrongKeys, GuestsStale."""
-        origin = self._counted(address)
-        return self._puzzles.solved(challenge, solution, origin, await self._needed(origin))
+    async def check(self, challenge: str, solution: str, address: str) -> None:
+        """Counts a try, and checks its proof. Raises ProofRefused, TooManyGuests, TooManyWrongKeys, GuestsStale."""
+        self._counted(address)
+        await self._solved(challenge, solution, self._origin(address))
 
-    async def begin(self, guest_id: str, address: str) -> tuple[str, Guest]:
-        """Keeps a guest whose proof was checked; the value of the cookie, and the guest. Raises ProofRefused, Unavailable."""
-        guests = await self.guests()
-        return await guests.begin(guest_id, self._digest_of(self._origin(address)), self._settings.guests_hours)
+    async def begin(self, challenge: str, solution: str, address: str) -> tuple[str, Guest]:
+        """Keeps the guest whose proof this is; the value of the cookie, and the guest. The proof is checked against the guests who
+        are here by then. Raises ProofRefused, TooManyGuests, GuestsStale, Unavailable."""
+        origin = self._origin(address)
+        async with self._beginning:
+            guest_id = await self._solved(challenge, solution, origin)
+            guests = await self.guests()
+            return await guests.begin(guest_id, self._digest_of(origin), self._settings.guests_hours)
 
     async def admit(self, cookie: str) -> Admission:
         """Raises GuestGone, GuestsStale."""
@@ -105,10 +111,13 @@ class GuestDoor:
             await self._guests.wait_confirmed()
             self._is_open.set()
 
+    async def _solved(self, challenge: str, solution: str, origin: str) -> str:
+        return self._puzzles.solved(challenge, solution, origin, await self._needed(origin))
+
     async def _needed(self, origin: str) -> int:
         """How hard a puzzle is now. Raises TooManyGuests, GuestsStale."""
         settings, guests = self._settings, await self.guests()
-        of_address, here = guests.counts(self._digest_of(origin))
+        of_address, here = guests.counts(self._digest_of(origin), settings.guests_hours)
         if here >= settings.guests_max:
             raise TooManyGuests(
                 "there are as many guests as this installation takes; come back later", retry_after_s=600

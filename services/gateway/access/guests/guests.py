@@ -50,7 +50,7 @@ class Guest:
     made_at: float
     ends_at: float
     swept_at: float = 0.0
-    """When all that the guest made was removed for the first time; 0 before."""
+    """When all that the guest made was removed last; 0 before."""
 
     def principal(self, tenant_id: str) -> Principal:
         """Who the guest is."""
@@ -87,11 +87,15 @@ class Guests(FollowedBucket[Guest | None]):
         """Whether the guest's stay lasts."""
         return self._now() < guest.ends_at
 
-    def counts(self, origin: str) -> tuple[int, int]:
-        """How many guests of an address are here, and how many of all. Raises GuestsStale."""
+    def has_place(self, guest: Guest, hours: float) -> bool:
+        """Whether the guest takes a place. A guest who leaves early frees none: else one person had any number of budgets."""
+        return self._now() < max(guest.ends_at, guest.made_at + hours * _HOUR_S)
+
+    def counts(self, origin: str, hours: float) -> tuple[int, int]:
+        """How many places guests of an address take, and how many all guests. Raises GuestsStale."""
         self.require_fresh()
-        here = [guest for guest in self._records.values() if guest is not None and self.is_here(guest)]
-        return sum(bool(origin) and guest.origin == origin for guest in here), len(here)
+        placed = [guest for guest in self._records.values() if guest is not None and self.has_place(guest, hours)]
+        return sum(bool(origin) and guest.origin == origin for guest in placed), len(placed)
 
     async def begin(self, guest_id: str, origin: str, hours: float) -> tuple[str, Guest]:
         """Keeps a new guest; returns the value of the cookie, and the guest. Raises Unavailable, ProofRefused for a used id."""
@@ -109,7 +113,7 @@ class Guests(FollowedBucket[Guest | None]):
         await self._change(guest, replace(guest, ends_at=min(guest.ends_at, self._now())))
 
     async def note_swept(self, guest: Guest) -> None:
-        """What the guest made is removed; it is looked for once more later. Raises Unavailable."""
+        """What the guest made is removed; it is looked for again later. Raises Unavailable."""
         await self._change(guest, replace(guest, swept_at=self._now()))
 
     async def forget(self, guest: Guest) -> None:

@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from kit.access.keys import KeySource, SigningKey
 from kit.errors import InvalidArgument
 
-_LIVES_S = 300
+LIVES_S = 300
 """A phone solves the hardest puzzle in less; what was solved in advance is soon of no use."""
 _LOAD_BITS = 4
 _ADDED_BITS = 8
@@ -62,7 +62,7 @@ class Puzzles:
 
     def make(self, bits: int, origin: str) -> Puzzle:
         """A puzzle for a client of that address."""
-        seed, ends_at = secrets.token_hex(12), int(self._now()) + _LIVES_S
+        seed, ends_at = secrets.token_hex(12), int(self._now()) + LIVES_S
         text = f"{seed}.{bits}.{ends_at}"
         return Puzzle(f"{text}.{self._sign(text, origin)}", seed, bits, ends_at)
 

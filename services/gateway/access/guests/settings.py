@@ -49,7 +49,8 @@ class GuestSettings(ServiceSettings):
     """How long a guest may stay, in hours. Then all that the guest made is removed."""
 
     guests_max: int = Field(default=1000, ge=1, le=10_000)
-    """Most guests at a time, over all gateways. Each gateway has all of them in memory, about 1 KB each."""
+    """Most guests at a time, over all gateways; one who leaves early counts for GROUNDWORK_GUESTS_HOURS. Each
+    gateway has all of them in memory, about 1 KB each."""
 
     guests_per_address: int = Field(default=20, ge=1)
     """Most guests at a time from one address (IPv6: one /64 network). Addresses in GROUNDWORK_PROXIES are not counted."""

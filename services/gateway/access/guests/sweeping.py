@@ -1,5 +1,5 @@
 """Removes what guests made once their stay is over: documents, conversations, runs and facts, by the calls by which the guests
-could have removed them. A second look, after the longest request of a guest must have ended, finds what came late."""
+could have removed them. Another look, after the longest request of a guest must have ended, finds what came late."""
 
 import asyncio
 import random
@@ -18,6 +18,7 @@ from kit.process.waiting import FailureLogLimit
 from kit.stores.collections import DEFAULT_ID, FILES_ID, NOTES_ID, own_id
 from services.gateway.access.guests.door import GuestDoor
 from services.gateway.access.guests.guests import Guest, Guests
+from services.gateway.access.guests.puzzles import LIVES_S
 from services.gateway.backends import Backends
 
 _log = structlog.get_logger()
@@ -35,7 +36,7 @@ class Sweeper:
         self._services = services
         self._now = now
         settings = services.settings
-        self._late_s = max(settings.upload_timeout_s, settings.stream_timeout_s) + _MARGIN_S
+        self._late_s = max(settings.upload_timeout_s, settings.stream_timeout_s, LIVES_S) + _MARGIN_S
 
     async def run(self) -> None:
         """Sweeps until cancelled."""
@@ -62,11 +63,12 @@ class Sweeper:
             raise failed
 
     async def _sweep_after(self, guest: Guest, guests: Guests) -> None:
-        is_second = self._now() >= guest.ends_at + self._late_s
-        if guest.swept_at and not is_second:
+        now = self._now()
+        is_swept = 0 < guest.swept_at <= now  # not by a clock that was ahead: the guest may have gone on since
+        if is_swept and now < guest.swept_at + self._late_s:
             return
         await self._remove_all(self._door.principal(guest))
-        if guest.swept_at:
+        if is_swept and not guests.has_place(guest, self._services.settings.guests_hours):
             await guests.forget(guest)
         else:
             await guests.note_swept(guest)

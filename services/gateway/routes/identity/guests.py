@@ -56,9 +56,9 @@ async def become_guest(
     is late or was used."""
     address = client_address(request.scope)
     try:
-        guest_id = await door.solved(proof.challenge, proof.solution, address)
+        await door.check(proof.challenge, proof.solution, address)
         await ensure_budget(services)
-        cookie, guest = await door.begin(guest_id, address)
+        cookie, guest = await door.begin(proof.challenge, proof.solution, address)
     except GroundworkError as error:
         note_refusal(request.scope, error)
         raise
