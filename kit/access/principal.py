@@ -31,6 +31,8 @@ MAX_GROUPS_BYTES = 128 * 1024
 _GROUP = re.compile(GROUP_PATTERN[1:-1])
 _TENANT, _SUBJECT = re.compile(TENANT_PATTERN[1:-1]), re.compile(SUBJECT_PATTERN[1:-1])
 
+_GUEST = re.compile(r"guest-[0-9a-f]{24}")
+
 _current: ContextVar["Principal | None"] = ContextVar("principal", default=None)
 
 
@@ -90,6 +92,11 @@ class Principal:
     def sees_all(self) -> bool:
         """Whether what belongs to other subjects of the tenant is the caller's to see and to change."""
         return self.may(ADMIN)
+
+
+def is_guest(subject: str) -> bool:
+    """Whether a subject is that of a guest, who has no account (ADR 28)."""
+    return _GUEST.fullmatch(subject) is not None
 
 
 def usable_groups(names: Iterable[str]) -> frozenset[str]:

@@ -132,7 +132,8 @@ class ToolsSettings(MessageStoreSettings, LocalUserSettings, KeyedServiceSetting
     """Tokens of document text that one call gives a model, by an estimate from above; longer passages are cut, and can be fetched
     one by one. Eight passages of usual size fit, and a model's context holds several such answers."""
     tools_allowed: dict[str, list[str]] = Field(default_factory=dict)
-    """Tools by tenant, as JSON: {"acme": ["math_eval", "time_now"]}. A tenant that is not named may use all."""
+    """Tools by tenant, as JSON: {"acme": ["math_eval", "time_now"]}. A tenant that is not named may use all;
+    guests only tools that read their own documents and memory."""
     tools_need_approval: list[str] = Field(default_factory=list)
     """Tools of which a person must allow each call, beside those that ask for it themselves, as JSON: ["http_get", "crm_*"]."""
     tools_folders: Folders = ()

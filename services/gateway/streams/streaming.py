@@ -7,8 +7,9 @@ from contextlib import aclosing
 from groundwork.orchestrator.v1.orchestrator_pb2 import StartRunRequest
 
 from kit.access.api_keys import stricter_guard
-from kit.access.principal import current_principal
+from kit.access.principal import current_principal, is_guest
 from kit.errors import GroundworkError, Internal
+from services.gateway.access.guests.rights import NotForGuests
 from services.gateway.access.memory_modes import memory_mode
 from services.gateway.backends import Backends
 from services.gateway.errors import StreamInterrupted
@@ -21,7 +22,9 @@ from services.gateway.streams.sse import EventStream, ServerSentEvent, of_run
 
 def started(services: Backends, request: StartRunRequest) -> AsyncIterator[RunEvent]:
     """A new run's events to the last one, across broken streams. What the caller's API key says of guard and memory holds on every
-    route."""
+    route. Raises NotForGuests for a guest who brings a model: anybody could have this installation call any address."""
+    if request.HasField("model_credentials") and is_guest(current_principal().subject):
+        raise NotForGuests("guests are answered by the installation's model; leave `model` out, or sign in")
     request.guard = stricter_guard(request.guard, current_principal().guard)
     request.memory = memory_mode(request.memory)
     log = services.run_log

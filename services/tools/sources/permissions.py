@@ -4,11 +4,40 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 
-from kit.access.principal import grant
+from kit.access.principal import grant, is_guest
 from services.tools.calling.progress import Tell
 from services.tools.errors import ScopeMissing, ToolError, ToolNotAllowed
 from services.tools.models import Call, Caller, Tool, ToolOutput
 from services.tools.sources.source import ToolSource, Wrapper
+
+GUEST_TOOLS = frozenset(
+    {
+        "compose_context",
+        "dedup_diversify",
+        "document_compare",
+        "document_search",
+        "fetch_docs",
+        "math_eval",
+        "memory_search",
+        "multi_query_rewrite",
+        "query_local_kb",
+        "query_plan",
+        "quote_finder",
+        "rag_list",
+        "rag_search",
+        "rerank",
+        "router_select",
+        "run_summary",
+        "search",
+        "structured_extraction",
+        "temporal_normalize",
+        "time_now",
+        "verify",
+    }
+)
+"""Tools of guests, where their tenant has no list: those that read nothing but the caller's documents and memory. A new tool is
+closed to guests until somebody puts it here: others read an operator's database or ask other servers, and anybody may be a
+guest."""
 
 
 class _Refusing(Wrapper):
@@ -28,14 +57,14 @@ class _Refusing(Wrapper):
 
 
 class Allowed(_Refusing):
-    """Leaves tenants the tools that are listed for them. A tenant without a list may use all."""
+    """Leaves tenants the tools that are listed for them. A tenant without a list may use all, guests GUEST_TOOLS."""
 
     def __init__(self, inside: ToolSource, allowed: Mapping[str, Collection[str]]) -> None:
         super().__init__(inside)
         self._allowed = allowed
 
     def _refusal(self, tool: Tool, caller: Caller) -> ToolError | None:
-        allowed = self._allowed.get(caller.tenant_id)
+        allowed = self._allowed.get(caller.tenant_id, GUEST_TOOLS if is_guest(caller.subject) else None)
         if allowed is None or tool.name in allowed:
             return None
         return ToolNotAllowed(f"{tool.name} is not offered here")

@@ -29,7 +29,7 @@ from services.tools.models import Call, Caller, Effect, Passage, Policy, Tool, T
 from services.tools.sources.chain import guarded
 from services.tools.sources.failures import Explained, LeftAlone
 from services.tools.sources.limits import Bounded, Deadline, InTurn, Turns
-from services.tools.sources.permissions import Allowed, ApprovalRequired, Scoped
+from services.tools.sources.permissions import GUEST_TOOLS, Allowed, ApprovalRequired, Scoped
 from services.tools.sources.result_cache import Cached
 from services.tools.sources.source import Combined, ToolSource
 from tests.unit.tools.fakes import START, MemoryCallStore
@@ -79,6 +79,20 @@ async def test_tenants_keep_the_tools_on_their_list() -> None:
     with pytest.raises(ToolNotAllowed):
         await made(source)
     assert await made(source, call=replace(CALL, tenant_id="umbrella")) == 1
+
+
+async def test_guests_use_listed_tools_alone_unless_their_tenant_has_a_list() -> None:
+    guest = Caller("guests", f"guest-{'0a' * 12}")
+    names = ["search", "query_db", "http_get", "web_fetch", "web_search", PROBE.name]
+    tools = [replace(PROBE, name=name) for name in names]
+    source = Allowed(FakeSource(tools), {})
+    assert [tool.name for tool in await source.list(guest) if tool.refusal is None] == ["search"]
+    assert all(tool.refusal is None for tool in await source.list(Caller("guests", "librarian")))
+    with pytest.raises(ToolNotAllowed):
+        await source.call(PROBE, replace(CALL, tenant_id="guests", subject=guest.subject), unheard)
+    listed = await Allowed(FakeSource(tools), {"guests": ["web_fetch"]}).list(guest)
+    assert [tool.name for tool in listed if tool.refusal is None] == ["web_fetch"]
+    assert not {"query_db", "http_get"} & GUEST_TOOLS
 
 
 async def test_scope_of_the_policy_is_asked_for() -> None:
