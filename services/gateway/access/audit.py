@@ -1,6 +1,7 @@
 """The audit log: who did what to what with which key, from where, and who was refused. An entry for each change of an API key, each
 login and logout, each request that changes something, and each refusal; never a key's text. Entries about requests that change
-nothing are limited: of callers who show no good key, since anybody can cause them, and of each other caller.
+nothing are limited: of callers who show no good key, since anybody can cause them, and of each other caller. Those of guests are
+limited also where something was changed.
 
 Each entry is a line of the process's log with the constant event name `audit`, and is stored in a chain of its tenant
 (services/gateway/access/audit_store.py). Without keys there is no audit log: all that happens is the one local user's.
@@ -20,7 +21,7 @@ from kit.access.principal import Principal
 from kit.observability.telemetry import current_trace_id
 from services.gateway.access.audit_recorder import AuditRecorder
 from services.gateway.access.audit_store import UNKNOWN_CALLERS
-from services.gateway.access.auth import Admission, admission_in, client_address, refusal_in
+from services.gateway.access.auth import GUEST, Admission, admission_in, client_address, refusal_in
 from services.gateway.schemas.times import rfc3339
 from services.gateway.serving.rate_limiter import RateLimiter
 from services.gateway.serving.requests import SAFE_METHODS, method_of
@@ -63,7 +64,9 @@ class AuditLog:
         if not admission.credential or not (_changes(scope) or status in _REFUSED):
             return None
         chain, is_refused = admission.principal.tenant_id, status in _REFUSED
-        if 400 <= status < _UNANSWERED and self._is_too_many(chain, self._by_caller, _caller(admission)):
+        # Guests are not known, and may be many: the entries of others must not be pushed out by theirs.
+        is_limited = 400 <= status < _UNANSWERED or admission.issuer == GUEST
+        if is_limited and self._is_too_many(chain, self._by_caller, _caller(admission)):
             return None
         stored = self._note(
             chain,

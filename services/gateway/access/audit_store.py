@@ -98,7 +98,8 @@ class AuditStore:
     async def newest(self, tenant_id: str, *, before: int, since: datetime | None, limit: int) -> list[str]:
         """The `limit` entries with the largest numbers below `before` (0: of all), newest first, that were stored at `since` or
         later. They are held in memory, so bound `limit`."""
-        end = before or (await self._stored_head(_subject(tenant_id))).link.number + 1
+        end = (await self._stored_head(_subject(tenant_id))).link.number + 1
+        end = min(before, end) if before else end
         found: list[str] = []
         async with aclosing(self.lines(tenant_id, after=max(end - 1 - limit, 0), since=since)) as lines:
             async for line in lines:

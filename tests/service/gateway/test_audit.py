@@ -180,6 +180,7 @@ async def test_newest_entries_come_first_and_in_parts(store: AuditStore, jetstre
     every = (await lines_of(store))[::-1]
     assert await store.newest("acme", before=0, since=None, limit=7) == every[:7]
     assert await store.newest("acme", before=len(every) - 6, since=None, limit=7) == every[7:14]
+    assert await store.newest("acme", before=10**9, since=None, limit=7) == every[:7]
     assert await store.newest("acme", before=3, since=None, limit=7) == every[-2:]
     message = await jetstream.js.get_msg(AUDIT.stream, seq=20)
     assert message.time is not None

@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import json
 import re
 from collections.abc import Callable
 from datetime import timedelta
@@ -10,9 +11,11 @@ from typing import Any
 import httpx
 import pytest
 
+from kit.access.principal import Principal
 from kit.jetstream import Nats
 from services.gateway.access.guests.puzzles import zero_bits
 from services.gateway.access.guests.rights import GUEST_ROUTES
+from services.gateway.access.guests.sweeping import Sweeper
 from services.gateway.settings import GatewaySettings
 from tests.service.gateway.conftest import Clocks, Settings, World, in_process, over_http
 from tests.service.gateway.oidc.test_login import SESSION, cookies_of, refusal, shows
@@ -134,8 +137,9 @@ async def test_a_proof_that_is_wrong_late_or_forged_lets_nobody_in(allowing: All
         assert "expired" in late.json()["detail"]
 
 
-async def test_work_grows_with_the_guests_and_their_number_is_bounded(allowing: Allowing) -> None:
-    async with in_process(allowing(guests_max=3)) as client:
+async def test_work_grows_with_the_guests_and_who_leaves_early_frees_no_place(allowing: Allowing) -> None:
+    clocks = Clocks()
+    async with in_process(allowing(guests_max=3), clocks=clocks) as client:
         bits, guests = [], []
         for _ in range(3):
             bits.append((await client.post("/guests/challenge")).json()["bits"])
@@ -146,7 +150,51 @@ async def test_work_grows_with_the_guests_and_their_number_is_bounded(allowing: 
         assert int(kept.headers["retry-after"]) > 0
         assert (await client.delete("/guests", headers=guests[0])).status_code == 204
         assert refusal(await client.get("/v1/me", headers=guests[0])) == (401, "GUEST_GONE")
+        assert refusal(await client.post("/guests/challenge")) == (429, "TOO_MANY_GUESTS")
+        clocks.day += timedelta(hours=24, seconds=1)
         await become_guest(client)
+
+
+class _Watched(Sweeper):
+    """Removes nothing; when it would is all that is looked at."""
+
+    async def _remove_all(self, guest: Principal) -> None:
+        assert guest.tenant_id == "guests"
+
+
+async def test_a_guest_is_known_until_the_day_is_over_and_is_swept_after_again_and_again(allowing: Allowing) -> None:
+    clocks = Clocks()
+    async with in_process(allowing(), clocks=clocks) as client:
+        guest = await become_guest(client)
+        app: Any = client._transport
+        door = app.app.state.api_keys.guests
+        sweeper = _Watched(door, app.app.state.backends, lambda: clocks.now().timestamp())
+        clocks.day += timedelta(hours=30)
+        for _ in range(2):
+            await sweeper.sweep()
+        clocks.day -= timedelta(hours=30)  # the clock was wrong
+        assert (await client.get("/v1/me", headers=guest)).status_code == 200
+        await client.delete("/guests", headers=guest)
+        swept = []
+        for hours in (0, 0.5, 1, 1):
+            clocks.day += timedelta(hours=hours)
+            await sweeper.sweep()
+            swept.append([clocks.now().timestamp() - each.swept_at for each in (await door.guests()).gone()])
+        assert swept == [[0], [1800], [0], [3600]]
+        clocks.day += timedelta(hours=22)
+        await sweeper.sweep()
+        async with asyncio.timeout(60):
+            while (await door.guests()).gone():
+                await asyncio.sleep(0.01)
+
+
+async def test_proofs_that_were_gathered_in_advance_let_no_more_guests_in(allowing: Allowing) -> None:
+    async with in_process(allowing(guests_per_address=2)) as client:
+        transport: Any = client._transport
+        transport.client = ("203.0.113.9", 1)
+        proofs = [await solved(client) for _ in range(6)]
+        answers = await asyncio.gather(*(client.post("/guests", json=proof) for proof in proofs))
+        assert sorted(answer.status_code for answer in answers) == [201] * 2 + [429] * 4
 
 
 async def test_an_address_pays_for_its_own_guests_and_is_slowed_in_its_tries(
@@ -204,6 +252,28 @@ async def test_each_route_is_open_to_guests_by_the_list_alone(allowing: Allowing
         assert (await client.post("/v1/collections/default/documents")).json()["reason"] != "NOT_FOR_GUESTS"
         for path in ("/mcp", "/scim/v2/Users", "/ws/voice-chat", "/v1/collections/"):
             assert refusal(await client.get(path)) in {(403, "NOT_FOR_GUESTS"), (400, "WEBSOCKET_NOT_SERVED")}
+
+
+async def test_what_guests_change_does_not_fill_the_audit_log(allowing: Allowing) -> None:
+    async with in_process(allowing()) as client:
+        guest = await become_guest(client)
+        subject = (await client.get("/v1/me", headers=guest)).json()["subject"]
+        for _ in range(30):
+            assert (await client.delete(f"/v1/runs/{'0' * 32}", headers=guest)).status_code < 300
+        app: Any = client._transport
+        store = app.app.state.api_keys.audit.store
+        entries = [json.loads(line) async for line in store.lines("guests")]
+        actions = [entry["action"] for entry in entries if entry["subject"] == subject]
+        assert actions == ["login"] + ["request"] * 20
+
+
+async def test_a_guest_brings_no_model(allowing: Allowing) -> None:
+    async with in_process(allowing()) as client:
+        guest = await become_guest(client)
+        model = {"base_url": "https://models.example/v1", "model": "m"}
+        for path, said in (("/v1/chat", "message"), ("/v1/qa", "question"), ("/v1/agent", "question")):
+            body = {said: "Hello", "model": model}
+            assert refusal(await client.post(path, json=body, headers=guest)) == (403, "NOT_FOR_GUESTS"), path
 
 
 async def test_a_stream_ends_when_its_guest_leaves(allowing: Allowing) -> None:
