@@ -12,7 +12,7 @@ from groundwork.ingest.v1 import ingest_pb2
 from groundwork.memory.v1 import memory_pb2
 from groundwork.orchestrator.v1 import orchestrator_pb2
 
-from kit.access.principal import Principal, use_principal
+from kit.access.principal import Principal, current_principal, use_principal
 from kit.errors import GroundworkError, NotFound
 from kit.process.waiting import FailureLogLimit
 from kit.stores.collections import DEFAULT_ID, FILES_ID, NOTES_ID, own_id
@@ -74,14 +74,24 @@ class Sweeper:
             await guests.note_swept(guest)
 
     async def _remove_all(self, guest: Principal) -> None:
-        """Raises GroundworkError."""
+        """What cannot be removed keeps nothing else from being removed. Raises the last GroundworkError."""
+        failed: GroundworkError | None = None
         with use_principal(guest):
-            await self._remove_runs()
-            await self._remove_threads()
-            await self._services.memory.ForgetFacts(memory_pb2.ForgetFactsRequest(all=True), timeout=self._timeout_s)
-            local = self._services.settings.local_principal()
-            for name in (DEFAULT_ID, NOTES_ID, FILES_ID):
-                await self._remove_documents(own_id(name, guest, local))
+            for remove in (self._remove_runs, self._remove_threads, self._forget_facts, self._remove_own_documents):
+                try:
+                    await remove()
+                except GroundworkError as error:
+                    failed = error
+        if failed is not None:
+            raise failed
+
+    async def _forget_facts(self) -> None:
+        await self._services.memory.ForgetFacts(memory_pb2.ForgetFactsRequest(all=True), timeout=self._timeout_s)
+
+    async def _remove_own_documents(self) -> None:
+        local = self._services.settings.local_principal()
+        for name in (DEFAULT_ID, NOTES_ID, FILES_ID):
+            await self._remove_documents(own_id(name, current_principal(), local))
 
     async def _remove_runs(self) -> None:
         stub = self._services.orchestrator

@@ -12,6 +12,7 @@ import httpx
 import pytest
 
 from kit.access.principal import Principal
+from kit.errors import Unavailable
 from kit.jetstream import Nats
 from services.gateway.access.guests.puzzles import zero_bits
 from services.gateway.access.guests.rights import GUEST_ROUTES
@@ -160,6 +161,36 @@ class _Watched(Sweeper):
 
     async def _remove_all(self, guest: Principal) -> None:
         assert guest.tenant_id == "guests"
+
+
+class _WithoutRuns(Sweeper):
+    """The orchestrator is away."""
+
+    async def _remove_runs(self) -> None:
+        raise Unavailable("the orchestrator is away")
+
+    async def _remove_threads(self) -> None:
+        """There is none."""
+
+
+async def test_what_cannot_be_removed_keeps_nothing_else_of_a_guest(allowing: Allowing) -> None:
+    clocks = Clocks()
+    async with in_process(allowing(), clocks=clocks) as client:
+        await become_guest(client)
+        app: Any = client._transport
+        door = app.app.state.api_keys.guests
+        sweeper = _WithoutRuns(door, app.app.state.backends, lambda: clocks.now().timestamp())
+        clocks.day += timedelta(hours=24, seconds=1)
+        removed: list[str] = []
+
+        async def note(collection_id: str) -> None:
+            removed.append(collection_id.partition("-")[0])
+
+        sweeper._remove_documents = note  # type: ignore[method-assign] # the fake lists the same page for ever
+        with pytest.raises(Unavailable):
+            await sweeper.sweep()
+        assert removed == ["default", "notes", "files"]
+        assert [guest.swept_at for guest in (await door.guests()).gone()] == [0]
 
 
 async def test_a_guest_is_known_until_the_day_is_over_and_is_swept_after_again_and_again(allowing: Allowing) -> None:
