@@ -10,7 +10,7 @@ export function cleanCopies(): void {
     const whole = document.createElement("div");
     whole.append(selection.getRangeAt(0).cloneContents());
     event.clipboardData.setData("text/plain", withoutIsolates(text));
-    event.clipboardData.setData("text/html", withoutIsolates(whole.innerHTML));
+    event.clipboardData.setData("text/html", withoutIsolates(new XMLSerializer().serializeToString(whole)));
     event.preventDefault();
   });
 }

@@ -69,6 +69,8 @@ NO_IDS = frozenset(
             "heading",
             "agent",
             "modalities",
+            "challenge",
+            "solution",
         ),
         *(
             "metadata",
