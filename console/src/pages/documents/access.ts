@@ -30,7 +30,7 @@ export function wasChanged(error: unknown): boolean {
 
 /** The header that makes the server refuse a change of another state. */
 export function ifMatch(etag: string): { "if-match"?: string } {
-  return etag ? { "if-match": etag } : {};
+  return etag.length > 2 ? { "if-match": etag } : {}; // a service of an earlier version names none: `""`
 }
 
 export async function loadAccess(documentId: string): Promise<Listed> {
