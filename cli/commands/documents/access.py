@@ -1,4 +1,4 @@
-"""`groundwork collections access`: who has which role on a collection, and who may read one document of it."""
+"""`groundwork collections access` shows and changes the roles on a collection, and the readers of one of its documents."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ async function expected(text: string): Promise<string> {
   return [...new Uint8Array(digest)].map((byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
-test("hashes are those of the browser, for each length that a challenge may have", async () => {
+test("our hash equals the browser's for every length of a challenge", async () => {
   for (let length = 0; length <= 55; length++) {
     const text = "0123456789abcdef.".repeat(4).slice(0, length);
     const hash = [...sha256(text)].map((word) => word.toString(16).padStart(8, "0")).join("");

@@ -29,7 +29,7 @@ function known(key: string): string {
   return i18next.exists(key) ? i18next.t(key as "degraded.other") : "";
 }
 
-/** English words behind those of the page; they keep their own direction. */
+/** The server's English text, which follows the page's words in its own direction. */
 function behind(words: string, english: string): string {
   return words && english ? `${words} \u2068${english}\u2069` : words || english;
 }

@@ -93,6 +93,7 @@ async def tools(request: pytest.FixtureRequest, shop_file: Path, postgres: Serve
         yield running
 
 
+# PostgreSQL is a package of the system; SQLite is tested everywhere.
 @pytest.fixture(
     params=["shop", pytest.param(POSTGRES, marks=pytest.mark.skipif(bool(missing()), reason=missing()))], scope="module"
 )

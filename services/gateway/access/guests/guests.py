@@ -33,7 +33,7 @@ class TooManyGuests(ResourceExhausted):
 
 
 class GuestsStale(Unavailable):
-    """It is not known who has left meanwhile."""
+    """This gateway has not heard lately which guests have left."""
 
     reason = "GUESTS_STALE"
 

@@ -3,8 +3,9 @@ could have removed them. Another look, after the longest request of a guest must
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
+from typing import Any
 
 import structlog
 from groundwork.common.v1 import common_pb2
@@ -94,58 +95,51 @@ class Sweeper:
             await self._remove_documents(own_id(name, current_principal(), local))
 
     async def _remove_runs(self) -> None:
-        stub = self._services.orchestrator
-
-        async def list_page(token: str) -> tuple[Iterable[str], str]:
-            answer = await stub.ListRuns(orchestrator_pb2.ListRunsRequest(page=_page(token)), timeout=self._timeout_s)
-            return [run.run_id for run in answer.runs], answer.next_page_token
-
-        for run_id in await _all(list_page):
-            request = orchestrator_pb2.DeleteRunRequest(run_id=run_id)
-            with suppress(NotFound):
-                await stub.DeleteRun(request, timeout=self._timeout_s)
+        stub, timeout_s = self._services.orchestrator, self._timeout_s
+        await _remove_each(
+            lambda page: stub.ListRuns(orchestrator_pb2.ListRunsRequest(page=page), timeout=timeout_s),
+            lambda answer: [run.run_id for run in answer.runs],
+            lambda run_id: stub.DeleteRun(orchestrator_pb2.DeleteRunRequest(run_id=run_id), timeout=timeout_s),
+        )
 
     async def _remove_threads(self) -> None:
-        stub = self._services.memory
-
-        async def list_page(token: str) -> tuple[Iterable[str], str]:
-            answer = await stub.ListThreads(memory_pb2.ListThreadsRequest(page=_page(token)), timeout=self._timeout_s)
-            return [thread.thread_id for thread in answer.threads], answer.next_page_token
-
-        for thread_id in await _all(list_page):
-            request = memory_pb2.DeleteThreadRequest(thread_id=thread_id)
-            with suppress(NotFound):
-                await stub.DeleteThread(request, timeout=self._timeout_s)
+        stub, timeout_s = self._services.memory, self._timeout_s
+        await _remove_each(
+            lambda page: stub.ListThreads(memory_pb2.ListThreadsRequest(page=page), timeout=timeout_s),
+            lambda answer: [thread.thread_id for thread in answer.threads],
+            lambda thread_id: stub.DeleteThread(memory_pb2.DeleteThreadRequest(thread_id=thread_id), timeout=timeout_s),
+        )
 
     async def _remove_documents(self, collection_id: str) -> None:
-        stub = self._services.ingest
-
-        async def list_page(token: str) -> tuple[Iterable[str], str]:
-            request = ingest_pb2.ListDocumentsRequest(collection_id=collection_id, page=_page(token))
-            answer = await stub.ListDocuments(request, timeout=self._timeout_s)
-            return [document.document_id for document in answer.documents], answer.next_page_token
-
+        stub, timeout_s = self._services.ingest, self._timeout_s
         with suppress(NotFound):
-            for document_id in await _all(list_page):
-                request = ingest_pb2.DeleteDocumentRequest(document_id=document_id)
-                with suppress(NotFound):
-                    await stub.DeleteDocument(request, timeout=self._timeout_s)
+            await _remove_each(
+                lambda page: stub.ListDocuments(
+                    ingest_pb2.ListDocumentsRequest(collection_id=collection_id, page=page), timeout=timeout_s
+                ),
+                lambda answer: [document.document_id for document in answer.documents],
+                lambda id_: stub.DeleteDocument(ingest_pb2.DeleteDocumentRequest(document_id=id_), timeout=timeout_s),
+            )
 
     @property
     def _timeout_s(self) -> float:
         return self._services.settings.rpc_timeout_s
 
 
-async def _all(list_page: Callable[[str], Awaitable[tuple[Iterable[str], str]]]) -> Sequence[str]:
-    """The ids on all pages."""
+async def _remove_each(
+    list_page: Callable[[common_pb2.PageRequest], Awaitable[Any]],
+    ids_of: Callable[[Any], Iterable[str]],
+    remove: Callable[[str], Awaitable[Any]],
+) -> None:
+    """Removes all that is on any page; what is gone meanwhile is none the worse."""
     ids: list[str] = []
-    token = ""
+    page = common_pb2.PageRequest(page_size=_PAGE)
     while True:
-        found, token = await list_page(token)
-        ids.extend(found)
-        if not token:
-            return ids
-
-
-def _page(token: str) -> common_pb2.PageRequest:
-    return common_pb2.PageRequest(page_size=_PAGE, page_token=token)
+        answer = await list_page(page)
+        ids.extend(ids_of(answer))
+        if not answer.next_page_token:
+            break
+        page = common_pb2.PageRequest(page_size=_PAGE, page_token=answer.next_page_token)
+    for id_ in ids:
+        with suppress(NotFound):
+            await remove(id_)
