@@ -101,6 +101,8 @@ def create_api(backends: Backends, api_keys: Keys | None = None) -> FastAPI:
     door: Door = api_keys.door if api_keys else OpenDoor(settings.local_principal())
     app.state.door = door
     app.state.audit = audit
+    if api_keys and api_keys.issuers:
+        api_keys.issuers.note_reuse = audit.login_reused
     app.state.spoken_languages = SpokenLanguages()
     app.state.api_keys = api_keys
     # First: a route of one path is found at once, and its requests come back as those of the API's own.

@@ -2926,7 +2926,7 @@ export interface components {
             about_tenant_id: string | null;
             /**
              * Action
-             * @description `request` (something was changed), `refused`, `login`, `logout`, `key_created`, `key_rotated`, `key_changed`, `key_revoked`, `user_activated`, `user_deactivated`, `user_deleted` (by SCIM).
+             * @description `request` (something was changed), `refused`, `login`, `logout`, `key_created`, `key_rotated`, `key_changed`, `key_revoked`, `user_activated`, `user_deactivated`, `user_deleted` (by SCIM), `login_reused` (an old cookie of a login was shown).
              */
             action: string;
             /**

@@ -111,6 +111,10 @@ class AuditLog:
         """Notes that somebody logged in by their browser."""
         self._login(who, "login", issuer, address)
 
+    def login_reused(self, who: Principal, issuer: str, address: str) -> None:
+        """Notes that an old cookie of a login was shown, perhaps by a copy of it, and that the login was ended for that."""
+        self._login(who, "login_reused", issuer, address)
+
     def logged_out(self, who: Principal, issuer: str, address: str) -> None:
         """Notes that somebody ended their login by their browser."""
         self._login(who, "logout", issuer, address)

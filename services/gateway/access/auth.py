@@ -28,6 +28,7 @@ from services.gateway.access.oidc.tokens import looks_like_token
 from services.gateway.errors import TooManyWrongKeys
 from services.gateway.metrics import REFUSED_CALLERS
 from services.gateway.serving.connection_table import origin_of
+from services.gateway.serving.cookies import NewCookie, cookie_header
 from services.gateway.serving.rate_limiter import RateLimiter
 from services.gateway.serving.request_limits import RequestLimits, Standing, standing_headers
 from services.gateway.serving.requests import base_url, is_request, refuse
@@ -67,6 +68,8 @@ class Admission:
     """Of the token or login, or GUEST; empty where a key was shown, or nothing."""
     session: "Session | None" = None
     """The login whose cookie was shown."""
+    next_cookie: Callable[[], NewCookie | None] = lambda: None
+    """What the browser's cookie becomes with an answer that begins now; None to leave it."""
     given_at: float = 0.0
     """When the key, token or login was given, in seconds since the epoch."""
     ended: Callable[[], Awaitable[Unauthenticated]] | None = None
@@ -85,7 +88,7 @@ class ByIssuer(Protocol):
         """Raises GroundworkError."""
         ...
 
-    async def admit_session(self, secret: str) -> Admission:
+    async def admit_session(self, cookie: str, address: str) -> Admission:
         """Raises GroundworkError."""
         ...
 
@@ -160,7 +163,7 @@ class KeyDoor:
         if self._guests is not None and secret.startswith(GUEST_COOKIE):
             return await self._vouched_for(self._guests.admit(secret), address)
         if self._by_issuer is not None and secret:
-            return await self._vouched_for(self._by_issuer.admit_session(secret), address)
+            return await self._vouched_for(self._by_issuer.admit_session(secret, address), address)
         text = _shown_text(headers)
         if (admission := self._by_setting(text)) is not None:
             return admission
@@ -278,6 +281,7 @@ class Entrance:
             await refuse(error, scope, receive, _challenged(scope, send, self._public_url))
             return
         with use_principal(admission.principal), _log_context(admission):
+            send = _send_with_cookie(admission, send) if admission.session else send
             await self._app(scope, receive, _send_with_limits(standings, send) if standings else send)
 
     async def _count(self, path: str, principal: Principal) -> Sequence[Standing]:
@@ -298,6 +302,19 @@ def _send_with_limits(standings: Sequence[Standing], send: Send) -> Send:
         await send(message)
 
     return send_with_limits
+
+
+def _send_with_cookie(admission: Admission, send: Send) -> Send:
+    """`send` that rotates the cookie of a login, by an answer that no cache keeps."""
+
+    async def send_with_cookie(message: Message) -> None:
+        if message["type"] == "http.response.start" and (cookie := admission.next_cookie()):
+            headers = MutableHeaders(raw=message["headers"])
+            if "no-store" in headers.get("cache-control", "no-store"):  # Edge adds it where nothing is said
+                headers.append("set-cookie", cookie_header(SESSION_COOKIE, cookie))
+        await send(message)
+
+    return send_with_cookie
 
 
 def _log_context(admission: Admission) -> AbstractContextManager[object]:

@@ -28,7 +28,7 @@ from kit.testing.harness import TEST_PRINCIPAL
 from services.gateway import state as gateway
 from services.gateway.access.directory import records as directory
 from services.gateway.access.guests import guests
-from services.gateway.access.oidc import logouts, sessions
+from services.gateway.access.oidc import logouts, rotation, sessions
 from services.ingest import state as ingest
 from services.ingest.adapters.jetstream import stores as nats_stores
 from services.ingest.documents import records as documents
@@ -542,6 +542,9 @@ _SESSION = sessions.Session(
     ["editors"],
     {"sub": "ann", "sid": "s1", "iat": 1_780_000_000},
     AT.timestamp(),
+    rotation.Secrets(
+        "cd" * 32, AT.timestamp(), pending="ef" * 32, seed="s" * 43, previous="ab" * 32, older=("01" * 8,)
+    ),
 )
 _GUEST = guests.Guest("ab" * 12, "cd" * 32, "ef" * 16, AT.timestamp(), AT.timestamp() + 86_400.0)
 _USER = directory.UserRecord(

@@ -18,6 +18,7 @@ const KNOWN = [
   "refused",
   "login",
   "logout",
+  "login_reused",
   "key_created",
   "key_rotated",
   "key_changed",

@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
+from kit.access.principal import Principal
 from kit.errors import Unauthenticated
 from kit.jetstream import Nats
 from services.gateway.access.auth import FIRST_KEYS_S, Admission
@@ -15,7 +16,7 @@ from services.gateway.access.oidc.issuers import Issuer, Issuers
 from services.gateway.access.oidc.key_sets import KeySets
 from services.gateway.access.oidc.login import Logins
 from services.gateway.access.oidc.logouts import Logouts
-from services.gateway.access.oidc.sessions import Session, SessionOver, Sessions
+from services.gateway.access.oidc.sessions import Session, SessionOver, SessionReused, Sessions
 from services.gateway.access.oidc.tokens import TokenOver, TokenReader, Verified
 
 _RECHECK_S = 5.0
@@ -40,6 +41,8 @@ class IssuerDoor:
         self._key_sets = KeySets(clock)
         self._reader = TokenReader(issuers, self._key_sets, now)
         self.logins = Logins(issuers, self._reader)
+        self.note_reuse: Callable[[Principal, str, str], None] = lambda _who, _issuer, _address: None
+        """Records that an old cookie was shown: whose, of which issuer, from where."""
         self._kept: tuple[Logouts, Sessions] | None = None
         self._is_known = asyncio.Event()
 
@@ -58,15 +61,23 @@ class IssuerDoor:
             Admission(verified.principal, issuer=verified.issuer.issuer, given_at=float(verified.claims["iat"])), until
         )
 
-    async def admit_session(self, secret: str) -> Admission:
-        """Raises SessionOver, TokenRevoked, Unavailable."""
+    async def admit_session(self, cookie: str, address: str) -> Admission:
+        """Rotates the cookie; an old one ends the login at all gateways. Raises SessionOver, SessionReused, TokenRevoked,
+        Unavailable."""
         logouts, sessions = await self._known()
-        session, issuer = await sessions.find(secret)
+        shown = await sessions.find(cookie)
+        session, issuer = shown.session, shown.issuer
         over = SessionOver("your login is over; log in again")
         until = _Until(logouts, issuer, session.claims, session.ends_at, over, session.session_id)
         principal, given_at = session.principal(issuer), float(session.claims["iat"])
         admission = Admission(principal, issuer=issuer.issuer, session=session, given_at=given_at)
-        return self._admitted(admission, until)
+        admission = self._admitted(admission, until)
+        try:
+            return replace(admission, next_cookie=await sessions.rotate(shown))
+        except SessionReused:
+            await logouts.end_session(issuer, session.session_id)
+            self.note_reuse(principal, issuer.issuer, address)
+            raise
 
     async def begin_session(self, verified: Verified) -> tuple[str, Session]:
         """The secret of a new login's cookie, and the login. Raises ApiKeysUnknown, Unavailable."""

@@ -13,9 +13,9 @@ from services.gateway.access.guests.guests import GuestGone
 from services.gateway.access.keys import Keys
 from services.gateway.backends import Services
 from services.gateway.errors import RouteNotFound
-from services.gateway.routes.identity.cookies import set_cookie
 from services.gateway.schemas.identity.guests import GuestChallenge, GuestOffer, GuestProof, GuestSession
 from services.gateway.schemas.problem import problems
+from services.gateway.serving.cookies import set_cookie
 
 router = APIRouter(prefix="/guests", tags=["guests"])
 _NO_STORE = {"Cache-Control": "no-store"}

@@ -15,7 +15,7 @@ from services.gateway.access.oidc.login import CALLBACK, Leaving
 from services.gateway.backends import Services
 from services.gateway.errors import RouteNotFound, ValidationFailed
 from services.gateway.problems import http_status
-from services.gateway.routes.identity.cookies import set_cookie
+from services.gateway.serving.cookies import set_cookie
 from services.gateway.serving.requests import base_url
 
 router = APIRouter(prefix="/oidc", include_in_schema=False)
@@ -91,15 +91,14 @@ async def come_back(request: Request, door: Door, base: Base) -> Response:
 async def log_out(request: Request, door: Door, base: Base) -> Response:
     """Ends the login whose cookie is shown, at all gateways; says where the browser ends it at the issuer too. Harmless when
     repeated."""
-    then = ""
+    then, address = "", client_address(request.scope)
     try:
-        admission = await door.admit_session(request.cookies.get(SESSION_COOKIE, ""))
+        admission = await door.admit_session(request.cookies.get(SESSION_COOKIE, ""), address)
     except Unauthenticated:
         pass
     else:
         assert admission.session is not None
         await door.end_session(admission.session)
-        address = client_address(request.scope)
         request.app.state.audit.logged_out(admission.principal, admission.issuer, address)
         then = await door.logins.end_address(admission.issuer, base)
     answer = JSONResponse({"then": then}, headers={"Cache-Control": "no-store"})

@@ -54,7 +54,8 @@ class AuditEntry(BaseModel):
     at: str = Field(description="When it happened, RFC 3339 in UTC.")
     action: str = Field(
         description="`request` (something was changed), `refused`, `login`, `logout`, `key_created`, `key_rotated`, `key_changed`, "
-        "`key_revoked`, `user_activated`, `user_deactivated`, `user_deleted` (by SCIM)."
+        "`key_revoked`, `user_activated`, `user_deactivated`, `user_deleted` (by SCIM), "
+        "`login_reused` (an old cookie of a login was shown)."
     )
     tenant_id: str | None = Field(default=None, description="Tenant of the caller.")
     subject: str | None = Field(default=None, description="The caller.")

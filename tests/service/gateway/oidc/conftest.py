@@ -116,3 +116,9 @@ def listing(settings: Settings, nats_url: str, issuers_file: Path) -> Listing:
         return settings(**{"auth": "api_keys", "nats_url": nats_url, "oidc_issuers_file": issuers_file, **changes})
 
     return make
+
+
+@pytest.fixture
+def settings_of_console(listing: Listing, issuer: Issuer) -> GatewaySettings:
+    """Settings of a gateway at whose console people log in."""
+    return listing(issuer.entry(client_id="console", name="Acme"))

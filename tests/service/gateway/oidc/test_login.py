@@ -21,11 +21,6 @@ from tests.service.gateway.sse_reader import received
 SESSION, LEAVING = "__Host-groundwork", "__Host-groundwork-login"
 
 
-@pytest.fixture
-def settings_of_console(listing: Listing, issuer: Issuer) -> GatewaySettings:
-    return listing(issuer.entry(client_id="console", name="Acme"))
-
-
 def cookies_of(answer: httpx.Response) -> dict[str, Any]:
     found: SimpleCookie = SimpleCookie()
     for header in answer.headers.get_list("set-cookie"):
