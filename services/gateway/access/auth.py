@@ -54,6 +54,8 @@ GUEST_COOKIE = "guest."
 """Begins the cookie of a guest, who has the same cookie as people with a login: a browser is one of both."""
 KEY_PROTOCOL = "openai-insecure-api-key."
 """Begins the subprotocol in which a page shows its key for a WebSocket."""
+_LEAVING = "login "
+"""Begins the name of the bucket of an address for logins that begin: they do not use up its wrong keys."""
 _ADMISSION = "admission"
 _REFUSAL = "refusal"
 
@@ -224,6 +226,16 @@ class KeyDoor:
         await self._ring.reached(revision, _CATCH_UP_S)
         return self._ring.require_good(shown)
 
+    def count_leaving(self, address: str) -> None:
+        """Counts a login that begins, for which the issuer is asked where it takes place. A login that comes about is not counted.
+        Raises TooManyWrongKeys."""
+        origin = origin_of(address, self._proxies)
+        if origin and (wait_s := self._wrong_keys.take(_LEAVING + origin)):
+            raise TooManyWrongKeys(
+                f"too many logins were begun at {origin} and not finished; finish one, or wait a minute",
+                retry_after_s=wait_s,
+            )
+
     def count_login(self, address: str) -> None:
         """Counts a login that comes back from its issuer, for which the issuer is asked. Not of an address that stands for many:
         who shares it must be able to log in. Raises TooManyWrongKeys."""
@@ -232,8 +244,9 @@ class KeyDoor:
 
     def note_login(self, address: str) -> None:
         """Takes back what was counted of a login that came about."""
-        if origin_of(address, self._proxies):
+        if origin := origin_of(address, self._proxies):
             self._count_right(address)
+            self._wrong_keys.give_back(_LEAVING + origin)
 
     def _count_right(self, address: str) -> None:
         """Takes back what was counted of a key that this gateway only had not heard of yet."""

@@ -22,7 +22,7 @@ _SHORTENED = 16
 """Hex digits kept of an old secret's digest: a login has up to 144 of them, and nobody comes upon 64 bits by chance."""
 
 
-class Place(Enum):
+class SecretPlace(Enum):
     """Which secret of a login is shown."""
 
     CURRENT = "current"
@@ -48,30 +48,30 @@ class Secrets:
     older: Sequence[str] = ()
     """Shortened."""
 
-    def place_of(self, digest: str, now: float) -> Place:
+    def place_of(self, digest: str, now: float) -> SecretPlace:
         """Which secret has this digest."""
         if hmac.compare_digest(digest, self.current):
-            return Place.CURRENT
+            return SecretPlace.CURRENT
         if hmac.compare_digest(digest, self.pending):
-            return Place.PENDING
+            return SecretPlace.PENDING
         if hmac.compare_digest(digest, self.previous):
-            return Place.PREVIOUS if now < self.since + GRACE_S else Place.REUSED
-        return Place.REUSED if digest[:_SHORTENED] in self.older else Place.UNKNOWN
+            return SecretPlace.PREVIOUS if now < self.since + GRACE_S else SecretPlace.REUSED
+        return SecretPlace.REUSED if digest[:_SHORTENED] in self.older else SecretPlace.UNKNOWN
 
     def after(self, secret: str, now: float) -> "Secrets":
         """What they are once this secret was shown."""
         place = self.place_of(digest_of(secret), now)
-        if place is Place.PENDING:
+        if place is SecretPlace.PENDING:
             older = (*self.older, self.previous[:_SHORTENED]) if self.previous else self.older
             return Secrets(self.pending, now, previous=self.current, older=older)
-        if place is Place.CURRENT and not self.pending and now >= self.since + ROTATED_EVERY_S:
+        if place is SecretPlace.CURRENT and not self.pending and now >= self.since + ROTATED_EVERY_S:
             seed = secrets.token_urlsafe(32)
             return replace(self, seed=seed, pending=digest_of(derive(secret, seed)))
         return self
 
     def next_of(self, secret: str, now: float) -> str:
         """The pending secret, for a browser that shows the current one; empty where it keeps what it has."""
-        is_replaced = bool(self.seed) and self.place_of(digest_of(secret), now) is Place.CURRENT
+        is_replaced = bool(self.seed) and self.place_of(digest_of(secret), now) is SecretPlace.CURRENT
         return derive(secret, self.seed) if is_replaced else ""
 
 

@@ -17,7 +17,7 @@ from kit.errors import Aborted, Unauthenticated, Unavailable
 from kit.jetstream import KeyValue, Nats
 from kit.records import UNREADABLE
 from services.gateway.access.oidc.issuers import Issuer, Issuers
-from services.gateway.access.oidc.rotation import SECRET_LENGTH, Place, Secrets, decode_secrets, digest_of
+from services.gateway.access.oidc.rotation import SECRET_LENGTH, SecretPlace, Secrets, decode_secrets, digest_of
 from services.gateway.access.oidc.tokens import Verified
 from services.gateway.serving.cookies import NewCookie
 from services.gateway.state import OIDC_SESSIONS
@@ -134,7 +134,7 @@ class Sessions:
         issuer = self._issuers.all().get(session.issuer) if session else None
         if stored is None or session is None or issuer is None or self._now() >= session.ends_at:
             raise _over()
-        if session.secrets.place_of(digest_of(secret), self._now()) is Place.UNKNOWN:
+        if session.secrets.place_of(digest_of(secret), self._now()) is SecretPlace.UNKNOWN:
             raise _over()
         return Shown(stored, issuer, secret)
 
@@ -144,7 +144,7 @@ class Sessions:
         used_at, stored = self._now(), shown.stored
         for _ in range(_TRIES):
             known = stored.session.secrets
-            if known.place_of(digest_of(shown.secret), used_at) is Place.REUSED:
+            if known.place_of(digest_of(shown.secret), used_at) is SecretPlace.REUSED:
                 raise SessionReused("an old cookie of your login was shown, perhaps by a copy of it; log in again")
             if (changed := known.after(shown.secret, used_at)) == known:
                 break
@@ -166,13 +166,13 @@ class Sessions:
         if known is None:
             return await self._read_stored(session_id)
         place = known.session.secrets.place_of(digest, now)
-        if abs(now - known.read_at) < _READ_AGAIN_S and place in {Place.CURRENT, Place.PREVIOUS}:
+        if abs(now - known.read_at) < _READ_AGAIN_S and place in {SecretPlace.CURRENT, SecretPlace.PREVIOUS}:
             return known
         try:
             with self._promptly():
                 return await self._read_stored(session_id)
         except Unavailable:
-            if place is Place.UNKNOWN:
+            if place is SecretPlace.UNKNOWN:
                 raise
             return known  # for as long as this gateway knows who was logged out
 

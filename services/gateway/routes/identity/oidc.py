@@ -51,15 +51,19 @@ async def list_issuers(request: Request) -> Response:
 
 @router.get("/login")
 async def log_in(
+    request: Request,
     door: Door,
     base: Base,
     issuer: Annotated[str, Query(max_length=2000)],
     to: Annotated[str, Query(max_length=2000)] = "/",
 ) -> Response:
     """Sends the browser to the issuer."""
+    keys: Keys = request.app.state.api_keys
     try:
+        keys.door.count_leaving(client_address(request.scope))
         address, leaving = await door.logins.begin(issuer, base, to)
     except GroundworkError as error:
+        note_refusal(request.scope, error)
         return _said(error)
     answer = _redirect(address)
     set_cookie(answer, _LEAVING_COOKIE, leaving.encoded(), _AWAY_S)

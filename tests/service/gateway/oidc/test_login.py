@@ -219,3 +219,21 @@ async def test_logins_that_fail_are_slowed_by_address_before_the_issuer_is_asked
         assert len([asked for asked in issuer.server.asked if asked.target == "/token"]) == 5 + 3
         transport.client = ("198.51.100.9", 1)
         await browser.log_in()
+
+
+async def test_logins_that_begin_and_do_not_come_back_are_slowed_by_address(listing: Listing, issuer: Issuer) -> None:
+    settings = listing(issuer.entry(client_id="console"), wrong_api_keys_per_minute=3, proxies=("192.0.2.1/32",))
+    async with in_process(settings) as client:
+        transport: Any = client._transport
+        transport.client = ("203.0.113.9", 1)
+        browser = Browser(client, issuer)
+        for _ in range(5):  # one that comes about costs nothing
+            await browser.log_in()
+        asked = len(issuer.server.asked)
+        answers = [await browser.leave() for _ in range(5)]
+        assert [answer.status_code for answer in answers] == [303, 303, 303, 429, 429]
+        assert "wait a minute" in answers[-1].text
+        assert len(issuer.server.asked) == asked + 3
+        for address in ("198.51.100.9", "192.0.2.1", "192.0.2.1", "192.0.2.1", "192.0.2.1"):  # the last is a proxy
+            transport.client = (address, 1)
+            assert (await browser.leave()).status_code == 303
