@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from bench.conditions import Conditions, load_average
-from bench.operation import clean_clone, failover, first_page, recovery, replicas, rolling, start, tls
+from bench.operation import callers, clean_clone, failover, first_page, recovery, replicas, rolling, start, tls
 from bench.pages import renewed
 from bench.peers import peer
 from bench.report import Part, render
@@ -40,6 +40,7 @@ PARTS = (
     "research",
     "rolling",
     "tls",
+    "callers",
     "peer",
 )
 DEFAULT_PARTS = PARTS[:-1]
@@ -74,6 +75,7 @@ def main() -> None:
         "research": research.measure,
         "rolling": rolling.measure,
         "tls": tls.measure,
+        "callers": callers.measure,
         "clean-clone": clean_clone.measure,
     }
     gc.freeze()  # a collector that looks through all modules would be in the latencies
