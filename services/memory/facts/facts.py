@@ -1,5 +1,6 @@
 """What people may do with what is known of them: see it, change it, forget it, have nothing more learnt."""
 
+import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -61,13 +62,16 @@ class Facts:
 
     async def overview(self, owner: Owner) -> Overview:
         """The summary, which without a model lists the newest facts, and whether anything is learnt."""
+        return (await self.known(owner))[0]
+
+    async def known(self, owner: Owner) -> tuple[Overview, list[Fact]]:
+        """The overview, and the facts that hold now, newest first."""
         if not self.enabled:
-            return Overview("", "", paused=True, fact_count=0)
-        profile, _ = await self._store.profile(owner)
-        active = await self._active(owner)
+            return Overview("", "", paused=True, fact_count=0), []
+        (profile, _), active = await asyncio.gather(self._store.profile(owner), self.listed(owner))
         if profile.summary and active:
-            return Overview(profile.summary, "model", profile.paused, len(active))
-        return Overview(list_newest(active), "rules" if active else "", profile.paused, len(active))
+            return Overview(profile.summary, "model", profile.paused, len(active)), active
+        return Overview(list_newest(active), "rules" if active else "", profile.paused, len(active)), active
 
     async def pause(self, owner: Owner, *, paused: bool) -> None:
         """Has nothing learnt from now on, or learns again."""
@@ -166,10 +170,6 @@ class Facts:
             return replace(profile, summary=within_bound(summary), summary_version=known_version)
 
         await self._change_profile(owner, kept)
-
-    async def _active(self, owner: Owner) -> list[Fact]:
-        now = self.now()
-        return [fact for fact in await self._store.facts(owner) if fact.status(now) is FactStatus.ACTIVE]
 
     async def _erase(self, owner: Owner, fact_ids: Sequence[str], change: Callable[[Profile], Profile]) -> int:
         """Copies go first: while the fact is there, who was broken off may begin again."""

@@ -13,7 +13,7 @@ from services.memory.errors import BadQuery
 from services.memory.facts.facts import FACT, Facts, Overview, item_of
 from services.memory.facts.models import Fact, FactKind
 from services.memory.facts.notes import NoteSearch
-from services.memory.facts.ports import FoundItem, FoundNote, MemoryIndex
+from services.memory.facts.ports import Found, FoundItem, FoundNote, MemoryIndex
 from services.memory.message_items import MESSAGE
 from services.memory.models import Owner
 
@@ -89,8 +89,11 @@ class MemorySearch:
     ) -> tuple[list[Hit], list[Degraded]]:
         if source == NOTE:
             return [], []
-        facts = {fact.fact_id: fact for fact in await self._facts.listed(owner)}
-        found, degraded = await self._found(owner, query_text, limit, source, list(facts.values()))
+        listed, answer = await asyncio.gather(
+            self._facts.listed(owner), self._index_answer(owner, query_text, limit, source)
+        )
+        facts = {fact.fact_id: fact for fact in listed}
+        found, degraded = await self._found(owner, query_text, limit, source, listed, answer)
         return [hit for item in found if (hit := _hit(item, facts)) is not None], degraded
 
     async def recall(self, owner: Owner, message: str, limit: int) -> Recalled:
@@ -104,11 +107,17 @@ class MemorySearch:
         return Recalled(recalled.overview, hints, [*recalled.degraded, *lacking])
 
     async def _recalled_facts(self, owner: Owner, query: str, limit: int) -> Recalled:
-        overview = await self._facts.overview(owner)
-        if not overview.fact_count:
-            return Recalled(overview, ())
-        facts = {fact.fact_id: fact for fact in await self._facts.listed(owner)}
-        found, degraded = await self._found(owner, query, limit, FACT, list(facts.values())) if query else ([], [])
+        found: Sequence[FoundItem] = ()
+        degraded: list[Degraded] = []
+        if not query or not self._facts.enabled:
+            overview, listed = await self._facts.known(owner)
+        else:
+            (overview, listed), answer = await asyncio.gather(
+                self._facts.known(owner), self._index_answer(owner, query, limit, FACT)
+            )
+            if listed:
+                found, degraded = await self._found(owner, query, limit, FACT, listed, answer)
+        facts = {fact.fact_id: fact for fact in listed}
         hits = [hit for item in found if _is_near(item, query) and (hit := _hit(item, facts)) is not None]
         wishes = [
             Hit(FACT, fact.text, 1.0, fact.learnt_at, fact)
@@ -117,12 +126,27 @@ class MemorySearch:
         ]
         return Recalled(overview, [*hits, *wishes][:limit], degraded)
 
+    async def _index_answer(self, owner: Owner, query_text: str, limit: int, source: str) -> Found | GroundworkError:
+        """What the index finds, or why it does not answer: it is asked while the facts are read."""
+        try:
+            return await self._index.search(owner, query_text, limit, source)
+        except GroundworkError as error:
+            return error
+
     async def _found(
-        self, owner: Owner, query_text: str, limit: int, source: str, facts: Sequence[Fact]
+        self,
+        owner: Owner,
+        query_text: str,
+        limit: int,
+        source: str,
+        facts: Sequence[Fact],
+        answer: Found | GroundworkError,
     ) -> tuple[Sequence[FoundItem], list[Degraded]]:
         """From the index, which is filled again first where it has lost facts."""
         try:
-            found = await self._index.search(owner, query_text, limit, source)
+            if isinstance(answer, GroundworkError):
+                raise answer
+            found = answer
             if source != MESSAGE and found.counts.get(FACT, 0) < len(facts):
                 await self._index.put(owner, [item_of(fact) for fact in facts])
                 found = await self._index.search(owner, query_text, limit, source)
