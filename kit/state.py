@@ -50,6 +50,8 @@ class Store:
     """What a person can do about entries that are gone and were not put back."""
     is_secret: bool = False
     """Whether a backup leaves it out."""
+    is_erased: bool = False
+    """Whether what is replaced or removed is overwritten in the files of the message store at once: for what people say."""
     not_ours: str = ""
     """Why its values are no records of ours, with fields that a later version may add to; empty where they are."""
 

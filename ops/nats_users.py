@@ -40,7 +40,8 @@ def publish_subjects(user: str) -> list[str]:
         subjects += [queue.subjects, f"bells.{queue.subject}.*", *_keep(queue.stream)]
     for queue in _worked_by(user):
         subjects += _consume(queue.stream)
-    return [*subjects, *_own_bells(user)]
+    erased = [each.stream for each in STORES if each.is_erased and user in each.written_by]
+    return [*subjects, *(f"$JS.API.STREAM.MSG.DELETE.{stream}" for stream in erased), *_own_bells(user)]
 
 
 def subscribe_subjects(user: str) -> list[str]:

@@ -42,7 +42,8 @@ _CHECK_TIMEOUT_S = 1.5
 
 _STREAM_NAME_IN_USE = 10058
 _STREAM_NOT_FOUND = 10059
-_DELETE_FAILED, _NOT_THERE = 10057, "no message found"
+_DELETE_FAILED, _SEQUENCE_NOT_FOUND = 10057, 10043
+_NOT_THERE = "no message found"
 
 
 @contextmanager
@@ -118,13 +119,26 @@ class Nats:
 
     async def has_stream(self, name: str) -> bool:
         """Raises as `persist`."""
+        return bool(await self._config(name))
+
+    async def denies_deletion(self, name: str) -> bool:
+        """Whether the stream is there and lets no message be deleted by its position: that can never be changed. Raises as
+        `persist`."""
+        return bool((await self._config(name)).get("deny_delete"))
+
+    async def _config(self, name: str) -> dict[str, Any]:
+        """How the server has a stream; empty where there is none."""
+
+        async def ask(timeout_s: float) -> dict[str, Any]:
+            config: dict[str, Any] = (await self._asked(f"STREAM.INFO.{name}", {}, timeout_s))["config"]
+            return config
+
         try:
-            await self.persist(f"stream {name}", lambda timeout_s: self._asked(f"STREAM.INFO.{name}", {}, timeout_s))
+            return await self.persist(f"stream {name}", ask)
         except APIError as error:
             if error.err_code != _STREAM_NOT_FOUND:
                 raise
-            return False
-        return True
+            return {}
 
     async def last_position(self, name: str) -> int:
         """Of the newest message of a stream, also of one that is gone since; 0 when there was none. Raises as `persist`."""
@@ -253,7 +267,8 @@ class Nats:
                 try:
                     await self.js.delete_msg(stream, position)
                 except APIError as error:
-                    if error.err_code != _DELETE_FAILED or _NOT_THERE not in (error.description or ""):
+                    is_failed_only = error.err_code == _DELETE_FAILED and _NOT_THERE not in (error.description or "")
+                    if error.err_code not in (_DELETE_FAILED, _SEQUENCE_NOT_FOUND) or is_failed_only:
                         raise
 
         await self.persist(f"stream {stream}", ask)

@@ -12,22 +12,29 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from datetime import datetime
 
+import structlog
 from nats.js import api
 from nats.js.errors import APIError, InvalidKeyError, NotFoundError
 from nats.js.kv import KV_DEL, KV_MARKER_REASON, KV_OP, KV_PURGE, MSG_ROLLUP_SUBJECT
 
 from kit.errors import Aborted, AlreadyExists
 from kit.jetstream.connection import Nats
+from kit.jetstream.erasing import erase_messages, erase_superseded
 from kit.jetstream.failures import WRONG_LAST_SEQUENCE
 from kit.jetstream.following import follow
 from kit.jetstream.opening import patient
 from kit.jetstream.reading import StoredMessage, last_messages, stored_messages
 from kit.jetstream.streams import subject_counts
 
+_log = structlog.get_logger()
+
 _DELETION_HEADERS = (KV_OP, KV_MARKER_REASON)
 """Set by a client that deletes or purges, and by a server that lets a key expire."""
 _MARKER_TTL_S = 86_400
 _DEDUPLICATION_WINDOW_S = 120.0
+_ERASED_HISTORY = 16
+"""Revisions of a key that a bucket keeps until they are erased. What the server removes itself to keep fewer stays in its files: so
+there is room for those that processes which were killed have left."""
 _KEY = re.compile(r"[-/_=a-zA-Z0-9]+(\.[-/_=a-zA-Z0-9]+)*")
 
 
@@ -45,21 +52,28 @@ class Entry:
 class KeyValue:
     """One bucket. All methods raise Unavailable when the server does not answer."""
 
-    def __init__(self, nats: Nats, name: str) -> None:
+    def __init__(self, nats: Nats, name: str, *, erases: bool = False) -> None:
         self._nats = nats
         self._name = name
+        self._erases = erases
         self._stream = f"KV_{name}"
         self._prefix = f"$KV.{name}."
 
     @classmethod
     @patient
-    async def open(cls, nats: Nats, name: str, *, ttl_s: float | None = None) -> "KeyValue":
+    async def open(cls, nats: Nats, name: str, *, ttl_s: float | None = None, erases: bool = False) -> "KeyValue":
         """Opens the bucket, making it on first use, on as many servers as `nats` says. With `ttl_s`, entries vanish that long after
-        their last write; an existing bucket takes a changed one over."""
+        their last write; an existing bucket takes a changed one over.
+
+        A bucket that `erases` overwrites values on the server's disk when they are replaced, deleted or purged. One that was made
+        without cannot be changed: it goes on without, and says so."""
+        if erases and await nats.denies_deletion(f"KV_{name}"):
+            _log.warning("bucket_cannot_erase", bucket=name)
+            erases = False
         config = api.StreamConfig(
             name=f"KV_{name}",
             subjects=[f"$KV.{name}.>"],
-            max_msgs_per_subject=1,
+            max_msgs_per_subject=_ERASED_HISTORY if erases else 1,
             max_age=ttl_s or 0.0,
             # The server refuses to remember a message for longer than it keeps it.
             duplicate_window=min(ttl_s or _DEDUPLICATION_WINDOW_S, _DEDUPLICATION_WINDOW_S),
@@ -68,10 +82,11 @@ class KeyValue:
             allow_direct=True,
             allow_rollup_hdrs=True,
             allow_msg_ttl=True,
-            deny_delete=True,
         )
         await nats.ensure_stream(config)
-        return cls(nats, name)
+        if erases:
+            await erase_superseded(nats, f"KV_{name}", f"$KV.{name}.>")
+        return cls(nats, name, erases=erases)
 
     @classmethod
     @patient
@@ -146,7 +161,9 @@ class KeyValue:
     async def purge(self, key: str, revision: int | None = None) -> None:
         """Deletes with all history. The marker for watchers goes too, after a day: keys that come and go leave nothing behind. With
         `revision`, only if the key still has it; else raises Aborted."""
-        headers = {KV_OP: KV_PURGE, api.Header.ROLLUP.value: MSG_ROLLUP_SUBJECT}
+        headers = {KV_OP: KV_PURGE}
+        if not self._erases:  # a rollup would remove what is to be overwritten first
+            headers[api.Header.ROLLUP.value] = MSG_ROLLUP_SUBJECT
         await self._write(key, headers=headers, revision=revision, ttl_s=_MARKER_TTL_S)
 
     async def _write(
@@ -164,16 +181,23 @@ class KeyValue:
             whole[api.Header.EXPECTED_LAST_SUBJECT_SEQUENCE.value] = str(revision)
         subject = f"{self._prefix}{_checked(key)}"
         try:
-            return await self._nats.store(
+            position = await self._nats.store(
                 self._stream, subject, value, whole, ttl_s=None if ttl_s is None else math.ceil(ttl_s)
             )
         except APIError as error:
             if error.err_code not in WRONG_LAST_SEQUENCE:
                 raise
             raise Aborted(f"{self._name}/{key} was changed by another writer", reason="KEY_CHANGED") from error
+        if self._erases and revision is None:
+            await erase_messages(self._nats, self._stream, subject, before=position)
+        elif self._erases and revision:
+            await self._nats.delete(self._stream, revision)
+        return position
 
     async def purge_matching(self, pattern: str) -> None:
         """Removes all keys that match `pattern` with their history. Watchers do not hear of it."""
+        if self._erases:
+            await erase_messages(self._nats, self._stream, f"{self._prefix}{pattern}")
         await self._nats.purge(self._stream, f"{self._prefix}{pattern}")
 
     async def entries(self, pattern: str, *, after: int = 0) -> AsyncIterator[Entry]:

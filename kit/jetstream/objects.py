@@ -25,6 +25,7 @@ from nats.js.object_store import OBJ_CHUNKS_PRE_TEMPLATE, OBJ_META_PRE_TEMPLATE,
 
 from kit.errors import DataLoss
 from kit.jetstream.connection import Nats
+from kit.jetstream.erasing import erase_messages
 from kit.jetstream.opening import patient
 from kit.jetstream.reading import StoredMessage, last_messages
 from kit.jetstream.streams import subject_counts
@@ -165,7 +166,7 @@ class ObjectStore:
             nuid = _object_info(message.data).nuid
         except (NotFoundError, DataLoss):
             return
-        await self._nats.purge(self._stream, self._piece_subject(nuid or ""))
+        await self._remove_pieces(self._piece_subject(nuid or ""))
 
     async def entries(self) -> AsyncIterator[StoredObject]:
         """The files that are there. Raises DataLoss when an entry is damaged."""
@@ -194,10 +195,15 @@ class ObjectStore:
                 if message.subject not in used and message.at < older_than:
                     found.add((message.subject, message.position))
         for subject, _ in found & self._remains:
-            await self._nats.purge(self._stream, subject)
+            await self._remove_pieces(subject)
             collected += 1
         self._remains = found
         return collected
+
+    async def _remove_pieces(self, subject: str) -> None:
+        """Also from the server's files: a purge alone leaves the bytes there."""
+        await erase_messages(self._nats, self._stream, subject)
+        await self._nats.purge(self._stream, subject)
 
     async def _infos(self) -> AsyncIterator[tuple[api.ObjectInfo, StoredMessage]]:
         """All entries, tombstones too, with the messages that hold them."""

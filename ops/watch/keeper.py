@@ -92,7 +92,7 @@ class Keeper:
         are_sources_lost = bool(comparison.of(SOURCES).deviations)
         for store in {watched for watched, _ in repairs} | ({SOURCES} if are_sources_lost else set()):
             if isinstance(store, Bucket):
-                await KeyValue.open(self._nats, store.name, ttl_s=store.kept_for_s)
+                await KeyValue.open(self._nats, store.name, ttl_s=store.kept_for_s, erases=store.is_erased)
         if are_sources_lost:
             await self._remove(
                 SOURCES, SOURCES.prefix + STORED_RUNS_NOTED

@@ -1,5 +1,5 @@
 """What is kept of a text besides the text itself goes with it, in a system as a user runs it: token vectors of the model server,
-and the bytes in the files of the indexes."""
+and the bytes in the files of the indexes and of the message store."""
 
 import os
 import sqlite3
@@ -44,10 +44,10 @@ def paragraphs(*numbers: int) -> bytes:
     return "\n\n".join(f"Buoy {number} was painted by crew {number * 7}. " * 40 for number in numbers).encode()
 
 
-def index_files_with(system: Groundwork, *words: str) -> set[str]:
-    """Which of the words files of the indexes hold."""
+def files_with(system: Groundwork, *words: str, below: str = "") -> set[str]:
+    """The words that a file of the system holds: indexes, the blocks of the message store, all else in the folder of its data."""
     found = set()
-    for folder, _, names in os.walk(system.data_dir / "retriever"):  # passes over what goes meanwhile
+    for folder, _, names in os.walk(system.data_dir / below):  # passes over what goes meanwhile
         for name in names:
             with suppress(FileNotFoundError):
                 content = Path(folder, name).read_bytes()
@@ -55,7 +55,7 @@ def index_files_with(system: Groundwork, *words: str) -> set[str]:
     return found
 
 
-def test_no_file_of_an_index_has_a_text_that_was_forgotten(system: Groundwork, api: Api) -> None:
+def test_no_file_has_a_text_that_was_forgotten(system: Groundwork, api: Api) -> None:
     collection = api.new_collection()
     ferry = api.ingest(collection, "kept.txt", f"The ferry sails to {KEPT}.".encode())
     document = api.ingest(collection, "gone.txt", f"The key is {DOCUMENT}.".encode())
@@ -65,12 +65,12 @@ def test_no_file_of_an_index_has_a_text_that_was_forgotten(system: Groundwork, a
         api.converse_json(message.format(word), thread_id=said[word])
     words = (FACT, THREAD, DOCUMENT, KEPT)
     wait_until(lambda: len(api.get("/v1/memory/facts")["facts"]) == 3, "all facts are learnt")
-    wait_until(lambda: index_files_with(system, *words) == set(words), "all texts are in the indexes")
+    wait_until(lambda: files_with(system, *words, below="retriever") == set(words), "all texts are in the indexes")
     api.http.delete(f"/v1/documents/{document['id']}").raise_for_status()
     assert api.post("/v1/memory/forget", {"text": FACT})["forgotten"] == 1
     api.http.delete(f"/v1/threads/{said[FACT]}").raise_for_status()
     api.http.delete(f"/v1/threads/{said[THREAD]}?forget=true").raise_for_status()
-    wait_until(lambda: index_files_with(system, *words) == {KEPT}, "no file has what was forgotten")
+    wait_until(lambda: files_with(system, *words) == {KEPT}, "no file has what was forgotten")
     assert [KEPT in fact["text"] for fact in api.get("/v1/memory/facts")["facts"]] == [True]
     assert KEPT in str(api.search(collection, "Where does the ferry sail to?"))
     api.http.delete(f"/v1/documents/{ferry['id']}").raise_for_status()  # the next test wants no token vectors of others

@@ -224,6 +224,8 @@ class WorkQueue:
 
     async def _settle(self, message: Msg, retry_after_s: float | None) -> None:
         if retry_after_s is None:
+            if self._config.is_erased:  # first: nobody would come back for what is acknowledged
+                await self._nats.delete(self._config.stream, message.metadata.sequence.stream)
 
             async def acknowledge(timeout_s: float) -> None:
                 await self._nats.nc.request(message.reply, Msg.Ack.Ack, timeout=timeout_s)

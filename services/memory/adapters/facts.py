@@ -26,8 +26,8 @@ class NatsFactStore:
     async def open(cls, nats: Nats) -> "NatsFactStore":
         """Opens the buckets, making them on first use."""
         return cls(
-            await KeyValue.open(nats, FACTS.name),
-            await KeyValue.open(nats, PROFILES.name),
+            await KeyValue.open(nats, FACTS.name, erases=FACTS.is_erased),
+            await KeyValue.open(nats, PROFILES.name, erases=PROFILES.is_erased),
             await KeyValue.open(nats, TURNS.name, ttl_s=TURNS.kept_for_s),
         )
 

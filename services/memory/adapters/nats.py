@@ -31,7 +31,10 @@ class NatsThreadStore:
     @classmethod
     async def open(cls, nats: Nats) -> "NatsThreadStore":
         """Opens the buckets, making them on first use."""
-        return cls(await KeyValue.open(nats, THREADS.name), await KeyValue.open(nats, MESSAGES.name))
+        return cls(
+            await KeyValue.open(nats, THREADS.name, erases=THREADS.is_erased),
+            await KeyValue.open(nats, MESSAGES.name, erases=MESSAGES.is_erased),
+        )
 
     async def create_head(self, owner: Owner, thread: Thread) -> None:
         await self._heads.create(_key(owner, thread.thread_id), _encode_head(thread))
@@ -73,7 +76,8 @@ class NatsThreadStore:
         return await self._messages.get(_mark_key(owner, thread_id, message_id)) is not None
 
     async def mark(self, owner: Owner, thread_id: str, message_id: str) -> None:
-        await self._messages.put(_mark_key(owner, thread_id, message_id), b"1")
+        with suppress(AlreadyExists):
+            await self._messages.create(_mark_key(owner, thread_id, message_id), b"1")
 
     async def read(self, owner: Owner, thread_id: str, first: int, last: int) -> list[Message]:
         gate = asyncio.Semaphore(READS_AT_ONCE)

@@ -120,7 +120,7 @@ class MemoryIndex:
     async def put(self, owner: Owner, memories: Sequence[Memory], *, known_only: bool = False) -> None:
         """Adds texts, or puts them in the place of what has their ids. `known_only`: adds none."""
         if known_only:
-            memories = [each for each in memories if await self._lexical.count(_revision(owner, each))]
+            memories = [each for each in memories if await self._lexical.count(revision_of(owner, each))]
         if not memories:
             return
         space, vectors = await self._passages.embed_passages([each.searched_text for each in memories], "")
@@ -128,8 +128,8 @@ class MemoryIndex:
         slots = asyncio.Semaphore(_AT_ONCE)
 
         async def one(memory: Memory, row: Vectors) -> None:
-            key = WriteKey(_revision(owner, memory), time.time_ns() // 1_000_000, uuid4().hex)
-            batch = IndexBatch([IndexedChunk(_chunk(owner, memory), memory.searched_text)], row, space)
+            key = WriteKey(revision_of(owner, memory), time.time_ns() // 1_000_000, uuid4().hex)
+            batch = IndexBatch([IndexedChunk(chunk_of(owner, memory), memory.searched_text)], row, space)
             async with slots:
                 await asyncio.gather(self._dense.write(key, batch), self._lexical.write(key, batch))
                 await asyncio.gather(self._dense.commit(key), self._lexical.commit(key))
@@ -146,7 +146,7 @@ class MemoryIndex:
         for item_id in item_ids:
             thread_id, is_message, _ = item_id.partition("/")
             source, group = ("message", thread_id) if is_message else ("fact", "")
-            key = _revision(owner, Memory(item_id, "", source, group))
+            key = revision_of(owner, Memory(item_id, "", source, group))
             await asyncio.gather(self._dense.delete_revision(key), self._lexical.delete_revision(key))
         self._counts.pop(_counts_key(owner), None)
 
@@ -231,13 +231,13 @@ def _document(owner: Owner, source: str, group: str) -> str:
     return f"{owner.collection_id}.{source}.{hashlib.sha256(group.encode()).hexdigest()[:16]}"
 
 
-def _revision(owner: Owner, memory: Memory) -> RevisionKey:
+def revision_of(owner: Owner, memory: Memory) -> RevisionKey:
     item = hashlib.sha256(memory.item_id.encode()).hexdigest()[:32]
     return RevisionKey(owner.tenant_id, _document(owner, memory.source, memory.group), item)
 
 
-def _chunk(owner: Owner, memory: Memory) -> Chunk:
-    key = _revision(owner, memory)
+def chunk_of(owner: Owner, memory: Memory) -> Chunk:
+    key = revision_of(owner, memory)
     chunk_id = hashlib.sha256(f"{owner.subject}\0{memory.item_id}".encode()).hexdigest()[:32]
     return Chunk(
         chunk_id,

@@ -10,6 +10,7 @@ from nats.js import api
 from nats.js.errors import APIError
 
 from kit.jetstream import Nats
+from kit.jetstream.erasing import erase_messages
 from kit.jetstream.failures import WRONG_LAST_SEQUENCE
 from kit.jetstream.opening import patient
 from kit.jetstream.reading import all_messages, last_position
@@ -143,7 +144,9 @@ class JetStreamEventLog:
                 yield LogEntry(message)
 
     async def erase(self, key: RunKey, *, deleted: bool) -> None:
-        await self._nats.store(RUNS.stream, _subject(key), headers={_SEAL: _DELETED if deleted else _QUOTED})
+        seal = {_SEAL: _DELETED if deleted else _QUOTED}
+        position = await self._nats.store(RUNS.stream, _subject(key), headers=seal)
+        await erase_messages(self._nats, RUNS.stream, _subject(key), before=position)
         await self._nats.purge(RUNS.stream, _subject(key), keep=1)
         self._tail.look_at(_subject(key))
 

@@ -42,7 +42,7 @@ class KeyValueRunStore:
     @classmethod
     async def open(cls, nats: Nats, *, retention_days: float, key_ttl_s: float = _DAY_S) -> "KeyValueRunStore":
         return cls(
-            await KeyValue.open(nats, RECORDS.name, ttl_s=retention_days * _DAY_S),
+            await KeyValue.open(nats, RECORDS.name, ttl_s=retention_days * _DAY_S, erases=RECORDS.is_erased),
             await KeyValue.open(nats, MARKERS.name),
             await KeyValue.open(nats, CANCELS.name, ttl_s=CANCELS.kept_for_s),
             await KeyValue.open(nats, KEYS.name, ttl_s=key_ttl_s),
