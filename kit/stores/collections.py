@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Protocol
 
-from kit.access.principal import Principal
+from kit.access.principal import Principal, is_guest
 
 DEFAULT_ID = "default"
 """Of the collection that everybody has without making it; see `own_id`."""
@@ -144,7 +144,15 @@ def decode_members(stored: Iterable[Any]) -> tuple[Member, ...]:
 
 
 def role_of(caller: Principal, collection_id: str, record: CollectionRecord | None) -> Role | None:
-    """The highest role of the caller on a collection of their tenant; None where it does not exist for them."""
+    """The highest role of the caller on a collection of their tenant; None where it does not exist for them. A guest only reads
+    what is shared, whatever role it is shared with: guests are gone after a day with all that they made."""
+    held = _held_role(caller, collection_id, record)
+    if held is not None and is_guest(caller.subject) and record is not None and record.owner != caller.subject:
+        return Role.VIEWER
+    return held
+
+
+def _held_role(caller: Principal, collection_id: str, record: CollectionRecord | None) -> Role | None:
     if caller.sees_all:
         return Role.OWNER
     if record is None:

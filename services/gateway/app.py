@@ -50,9 +50,8 @@ async def _serve(settings: GatewaySettings, door: socket.socket) -> None:
         if keys is not None:
             service.spawn(lasting("API keys", keys.run))
             service.report(keys.ring.troubles)
-            if keys.guests is not None:
-                sweeper = Sweeper(keys.guests, backends, lambda: datetime.now(UTC).timestamp())
-                service.spawn(lasting("guests", sweeper.run))
+            sweeper = Sweeper(keys.guest_door, backends, lambda: datetime.now(UTC).timestamp())
+            service.spawn(lasting("guests", sweeper.run))
         api = create_api(backends, keys)
         await service.stack.enter_async_context(api.state.mcp.running())
         server = HttpServer(

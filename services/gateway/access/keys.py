@@ -73,7 +73,9 @@ class Keys:
         path = settings.oidc_issuers_file
         self.issuers = IssuerDoor(Issuers(path), now=lambda: now().timestamp(), clock=clock) if path else None
         """Who comes in by an OIDC issuer; None where none is listed."""
-        self.guests = GuestDoor(settings, lambda: now().timestamp(), clock) if settings.guests else None
+        self.guest_door = GuestDoor(settings, lambda: now().timestamp(), clock)
+        """All guests: those of a time when guests were let in are swept after also when none are now."""
+        self.guests = self.guest_door if settings.guests else None
         """People without an account; None where none are let in."""
         self.members = DirectoryMembers(
             Naming(settings.scim_subject), staleness_s=settings.api_keys_stale_after_s, clock=clock
@@ -113,8 +115,7 @@ class Keys:
                 group.create_task(self._forget_ended(store))
                 group.create_task(self.audit.run(nats))
                 group.create_task(self.members.run(nats))
-                if self.guests is not None:
-                    group.create_task(self.guests.run(nats))
+                group.create_task(self.guest_door.run(nats))
                 if self.issuers is not None:
                     group.create_task(self.issuers.run(nats))
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from kit.access.principal import GROUP_PATTERN, SUBJECT_PATTERN, Principal
+from kit.access.principal import GROUP_PATTERN, SUBJECT_PATTERN, Principal, is_guest
 from kit.errors import AlreadyExists
 from kit.stores.collections import (
     DEFAULT_ID,
@@ -32,6 +32,7 @@ from services.ingest.errors import (
     CollectionExists,
     CollectionNotFound,
     CollectionProtected,
+    NotYours,
 )
 from services.ingest.ports import CollectionClearing, CollectionStore
 
@@ -131,6 +132,10 @@ class Catalog:
         """As `get`, for who is about to change what is in it. Raises CollectionNotFound, NotYours."""
         found = await self.get(caller, collection_id)
         if not may_edit(caller, found.collection_id, found):
+            if is_guest(caller.subject):
+                raise NotYours(
+                    "guests only read what is shared with them; upload to your collection `default`, or sign in"
+                )
             raise not_yours(collection_id, Role.EDITOR)
         return found
 
@@ -260,7 +265,7 @@ class Catalog:
         """Nobody finds the collection from now on, and its documents are removed; False while that goes on. Raises
         CollectionNotFound, NotYours, CollectionProtected."""
         await self.get_to_manage(caller, collection_id)
-        if naming.is_default(collection_id):
+        if naming.is_default(collection_id) and not is_guest(caller.subject):  # a guest does not come back to it
             raise CollectionProtected("a default collection cannot be deleted; delete its documents instead")
         await self._change(caller, collection_id, lambda stored: replace(stored, deleting=True))
         return await self._clearing.clear(caller.tenant_id, collection_id)

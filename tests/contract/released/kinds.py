@@ -546,7 +546,7 @@ _SESSION = sessions.Session(
         "cd" * 32, AT.timestamp(), pending="ef" * 32, seed="s" * 43, previous="ab" * 32, older=("01" * 8,)
     ),
 )
-_GUEST = guests.Guest("ab" * 12, "cd" * 32, "ef" * 16, AT.timestamp(), AT.timestamp() + 86_400.0)
+_GUEST = guests.Guest("ab" * 12, "cd" * 32, "ef" * 16, AT.timestamp(), AT.timestamp() + 86_400.0, tenant_id="guests")
 _USER = directory.UserRecord(
     "ab" * 12,
     directory.Names("ann@example.com", "00u1"),

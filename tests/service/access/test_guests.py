@@ -23,8 +23,8 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 WORD = "quokka"
 """In all that the guest writes."""
-NAMED = {"AUDIT", "COLLECTIONS", "DOCUMENTS", "GUESTS", "RUN_COSTS"}
-"""Where the guest's random name stays, without a word of what was said: the audit log, the empty collection, a document's tombstone
+NAMED = {"AUDIT", "DOCUMENTS", "GUESTS", "RUN_COSTS"}
+"""Where the guest's random name stays, without a word of what was said: the audit log, a document's tombstone
 for an hour, the marker of the guest's record for a day, what runs cost."""
 
 
@@ -63,6 +63,23 @@ async def make_things(client: httpx.AsyncClient, guest: dict[str, str]) -> dict[
     return ids
 
 
+async def refuse_uploads_to_shared(client: httpx.AsyncClient, guest: dict[str, str], admin: dict[str, str]) -> None:
+    """A guest reads a shared collection, and writes nothing into it though all guests are its editors."""
+    shared = (await client.post("/v1/collections", json={"id": "handbook", "name": "Handbook"}, headers=admin)).json()[
+        "id"
+    ]
+    member = {"kind": "group", "name": "guest", "role": "editor"}
+    assert (await client.put(f"/v1/collections/{shared}/members", json=member, headers=admin)).status_code == 200
+    async with asyncio.timeout(60):
+        while (await client.get(f"/v1/collections/{shared}", headers=guest)).status_code != 200:
+            await asyncio.sleep(0.05)
+    files = {"file": ("notes.md", b"# a guest's")}
+    refused = await client.post(f"/v1/collections/{shared}/documents", files=files, headers=guest)
+    assert (refused.status_code, refused.json()["reason"]) == (403, "NOT_YOURS")
+    assert "guests only read" in refused.json()["detail"]
+    assert (await client.delete(f"/v1/collections/{shared}", headers=admin)).status_code in {200, 202, 204}
+
+
 async def stored_with(nats: Nats, *texts: str) -> set[str]:
     """Streams of the message store that hold a message with one of these texts, in its subject or its data."""
     found = set()
@@ -99,6 +116,7 @@ async def test_nothing_of_a_guest_is_left_when_the_day_is_over(world: World) -> 
         ids = await make_things(client, guest)
         desk = await KeyDesk.open(nats)
         admin = bearer(await desk.issue(ADMIN, subject="gina", tenant_id="guests"))
+        await refuse_uploads_to_shared(client, guest, admin)
         assert await stored_with(nats, WORD) >= {"THREADS", "RUNS", "MEMORY_FACTS"}
         for kind, each in ids.items():
             assert (await client.get(f"/v1/{kind}/{each}", headers=guest)).status_code == 200

@@ -63,6 +63,9 @@ GROUNDWORK_GUESTS_MAX: {{ .max | quote }}
 {{- with .limits }}
 GROUNDWORK_GUESTS_LIMITS: {{ . | quote }}
 {{- end }}
+{{- with .limitsTogether }}
+GROUNDWORK_GUESTS_LIMITS_TOGETHER: {{ . | quote }}
+{{- end }}
 {{- end }}
 {{- end }}
 {{- with .root.Values.auth.scimSubject }}

@@ -57,7 +57,8 @@ class GuestDoor:
         async with self._beginning:
             guest_id = await self._solved(challenge, solution, origin)
             guests = await self.guests()
-            return await guests.begin(guest_id, self._digest_of(origin), self._settings.guests_hours)
+            settings = self._settings
+            return await guests.begin(guest_id, self._digest_of(origin), settings.guests_hours, settings.guests_tenant)
 
     async def admit(self, cookie: str) -> Admission:
         """Raises GuestGone, GuestsStale."""

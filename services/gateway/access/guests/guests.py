@@ -51,10 +51,14 @@ class Guest:
     ends_at: float
     swept_at: float = 0.0
     """When all that the guest made was removed last; 0 before."""
+    tenant_id: str = ""
+    """Of the guest, whatever tenant guests have now. Empty in records of version 0.1.0."""
 
     def principal(self, tenant_id: str) -> Principal:
-        """Who the guest is."""
-        return Principal(tenant_id, f"guest-{self.guest_id}", frozenset({QUERY, INGEST}), groups=frozenset({GUEST}))
+        """Who the guest is; `tenant_id` is the tenant of guests whose record names none."""
+        return Principal(
+            self.tenant_id or tenant_id, f"guest-{self.guest_id}", frozenset({QUERY, INGEST}), groups=frozenset({GUEST})
+        )
 
 
 class Guests(FollowedBucket[Guest | None]):
@@ -97,10 +101,10 @@ class Guests(FollowedBucket[Guest | None]):
         placed = [guest for guest in self._records.values() if guest is not None and self.has_place(guest, hours)]
         return sum(bool(origin) and guest.origin == origin for guest in placed), len(placed)
 
-    async def begin(self, guest_id: str, origin: str, hours: float) -> tuple[str, Guest]:
+    async def begin(self, guest_id: str, origin: str, hours: float, tenant_id: str) -> tuple[str, Guest]:
         """Keeps a new guest; returns the value of the cookie, and the guest. Raises Unavailable, ProofRefused for a used id."""
         secret, now = secrets.token_urlsafe(32), self._now()
-        guest = Guest(guest_id, _digest(secret), origin, now, now + hours * _HOUR_S)
+        guest = Guest(guest_id, _digest(secret), origin, now, now + hours * _HOUR_S, tenant_id=tenant_id)
         try:
             written = await self._bucket.create(guest_id, encode(guest))
         except AlreadyExists as error:
@@ -153,7 +157,8 @@ def encode(guest: Guest) -> bytes:
 def decode(data: bytes) -> Guest:
     """Raises one of UNREADABLE."""
     stored = json.loads(data)
-    return Guest(**{each.name: stored[each.name] for each in fields(Guest)})
+    known = {each.name: stored[each.name] for each in fields(Guest) if each.name != "tenant_id"}
+    return Guest(**known, tenant_id=stored.get("tenant_id", ""))
 
 
 def _decoded(entry: Entry) -> Guest | None:

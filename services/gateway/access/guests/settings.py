@@ -64,3 +64,7 @@ class GuestSettings(ServiceSettings):
     )
     """What each guest may use, as a rule for `subject:*` of the guests' tenant. It is set when there is no such rule; set
     another by `groundwork limits set`, with a key of that tenant."""
+
+    guests_limits_together: Annotated[str, AfterValidator(_checked)] = "dollars=20/day"
+    """What all guests together may use, as the rule for their tenant (`tenant:guests`). It is set when there is neither such
+    a rule nor one for each tenant (`tenant:*`); set another by `groundwork limits set`, as an operator."""

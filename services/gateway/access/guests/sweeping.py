@@ -30,7 +30,7 @@ _MARGIN_S = 120.0
 
 class Sweeper:
     """Sweeps after guests. Every gateway does: to remove what is gone is harmless. `now` is the time of day in seconds since the
-    epoch."""
+    epoch. Guests are swept after also where no more are let in."""
 
     def __init__(self, door: GuestDoor, services: Backends, now: Callable[[], float]) -> None:
         self._door = door
@@ -119,6 +119,9 @@ class Sweeper:
                 ),
                 lambda answer: [document.document_id for document in answer.documents],
                 lambda id_: stub.DeleteDocument(ingest_pb2.DeleteDocumentRequest(document_id=id_), timeout=timeout_s),
+            )
+            await stub.DeleteCollection(
+                ingest_pb2.DeleteCollectionRequest(collection_id=collection_id), timeout=timeout_s
             )
 
     @property

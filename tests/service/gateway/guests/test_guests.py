@@ -10,6 +10,7 @@ from typing import Any
 
 import httpx
 import pytest
+from groundwork.orchestrator.v1 import orchestrator_pb2
 
 from kit.access.principal import Principal
 from kit.errors import Unavailable
@@ -219,6 +220,27 @@ async def test_a_guest_is_known_until_the_day_is_over_and_is_swept_after_again_a
                 await asyncio.sleep(0.01)
 
 
+async def test_guests_are_swept_after_in_their_tenant_though_no_more_are_let_in(allowing: Allowing) -> None:
+    clocks, swept = Clocks(), list[Principal]()
+
+    class Noting(Sweeper):
+        async def _remove_all(self, guest: Principal) -> None:
+            swept.append(guest)
+
+    async with in_process(allowing(), clocks=clocks) as client:
+        guest = await become_guest(client)
+    clocks.day += timedelta(hours=1)
+    async with in_process(allowing(guests=False, guests_tenant="visitors"), clocks=clocks) as client:
+        app: Any = client._transport
+        sweeper = Noting(app.app.state.api_keys.guest_door, app.app.state.backends, lambda: clocks.now().timestamp())
+        await sweeper.sweep()
+        assert swept == []
+        assert (await client.get("/v1/me", headers=guest)).status_code == 401
+        clocks.day += timedelta(hours=24)
+        await sweeper.sweep()
+    assert [(each.tenant_id, each.subject.partition("-")[0]) for each in swept] == [("guests", "guest")]
+
+
 async def test_proofs_that_were_gathered_in_advance_let_no_more_guests_in(allowing: Allowing) -> None:
     async with in_process(allowing(guests_per_address=2)) as client:
         transport: Any = client._transport
@@ -253,8 +275,13 @@ async def test_an_address_pays_for_its_own_guests_and_is_slowed_in_its_tries(
 async def test_no_guest_comes_in_without_a_budget(allowing: Allowing, world: World) -> None:
     async with in_process(allowing(guests_limits="runs=7/day tokens=100/hour", rpc_timeout_s=0.2)) as client:
         await become_guest(client)
-        assert world.orchestrator.set_limits == []  # there is a rule of the operator's
-        world.orchestrator.limit_rules = []
+        (together,) = world.orchestrator.set_limits  # of each guest there is a rule of the operator's
+        assert (together.whose, [(each.what, each.amount) for each in together.limits]) == (
+            "tenant:guests",
+            [("dollars", 20)],
+        )
+        of_each_tenant = ("tenant:*", [orchestrator_pb2.Limit(what="dollars", amount=5, per="day")])
+        world.orchestrator.set_limits, world.orchestrator.limit_rules = [], [of_each_tenant]
         await become_guest(client)
         (rule,) = world.orchestrator.set_limits
         assert rule.whose == "subject:*"
