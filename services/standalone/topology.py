@@ -261,6 +261,8 @@ def _grpc_service(
         name=instance.name,
         service=service.name,
         command=_python(service.module, *service.arguments),
+        module=service.module,
+        arguments=service.arguments,
         environment=environment,
         probe=Probe(ProbeKind.GRPC, LOOPBACK, instance.grpc_port),
         ports=(instance.grpc_port, instance.ops_port),
@@ -276,6 +278,7 @@ def _gateway(installation: Installation, instance: Instance, environment: dict[s
         name=instance.name,
         service=instance.service,
         command=_python("services.gateway"),
+        module="services.gateway",
         environment={
             **environment,
             **installation.gateway_environment,

@@ -7,10 +7,8 @@ import contextlib
 import os
 import re
 import signal
-import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 from kit.process.configuration import EX_CONFIG
 from services.standalone.errors import (
@@ -23,11 +21,12 @@ from services.standalone.errors import (
 )
 from services.standalone.free_ports import is_taken
 from services.standalone.supervising.backoff import Backoff
+from services.standalone.supervising.forking import ForkedProcess, ForkServer
 from services.standalone.supervising.models import ChildEvent, ChildSpec, ChildState, RestartPolicy
 from services.standalone.supervising.ports import Announcer, DiskWatch, HealthProbe, LogSink
+from services.standalone.supervising.spawning import GUARD, spawn
 from services.standalone.supervising.start_limits import limit_reached
 
-LAUNCHER = Path(__file__).with_name("launcher.py")
 LINE_BYTES_MAX = 64 * 1024
 """Longer lines of a child are cut into pieces, so that one of them cannot fill the memory."""
 PROBE_INTERVAL_S = 0.05
@@ -47,7 +46,8 @@ class Child:
         announce: Announcer,
         on_hopeless: Callable[[StandaloneError], None],
         disk: DiskWatch,
-        guard: str = "prctl" if sys.platform == "linux" else "watch",
+        fork_server: ForkServer | None = None,
+        guard: str = GUARD,
     ) -> None:
         self.spec = spec
         self.ready = asyncio.Event()
@@ -58,9 +58,10 @@ class Child:
         self._announce = announce
         self._on_hopeless = on_hopeless
         self._disk = disk
+        self._fork_server = fork_server
         self._guard = guard
         self._backoff = Backoff(policy)
-        self._process: asyncio.subprocess.Process | None = None
+        self._process: asyncio.subprocess.Process | ForkedProcess | None = None
         self._stopping = asyncio.Event()
         self._ended = asyncio.Event()
         self._restarts = 0
@@ -173,17 +174,17 @@ class Child:
             await asyncio.gather(*watches, *pumps, return_exceptions=True)
             self._process = None
 
-    async def _spawn(self) -> asyncio.subprocess.Process:
-        launcher = [sys.executable, "-I", "-S", str(LAUNCHER), str(os.getpid()), self._guard, "--"]
-        return await asyncio.create_subprocess_exec(
-            *launcher,
-            *self.spec.command,
+    async def _spawn(self) -> asyncio.subprocess.Process | ForkedProcess:
+        if self.spec.module and self._fork_server:
+            return await self._fork_server.fork(self.spec)
+        return await spawn(
+            self.spec.command,
+            self._guard,
             env=dict(self.spec.environment),
             pass_fds=self.spec.inherited_fds,
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
-            start_new_session=True,  # Ctrl-C in the terminal is the supervisor's to handle, in order
         )
 
     async def _retry(self, exit_code: int, uptime_s: float) -> bool:
@@ -231,7 +232,7 @@ class Child:
         self._served = True
         self._tell(ChildState.READY, time.monotonic() - started_at, pid)
 
-    async def _end_when_disk_has_room(self, process: asyncio.subprocess.Process) -> None:
+    async def _end_when_disk_has_room(self, process: asyncio.subprocess.Process | ForkedProcess) -> None:
         await self._cannot_write.wait()
         await self._disk.working()
         with contextlib.suppress(ProcessLookupError):

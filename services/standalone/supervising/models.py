@@ -47,6 +47,10 @@ class ChildSpec:
     environment: Mapping[str, str] = field(repr=False)
     """The child's whole environment; holds secrets, so it is never printed."""
     probe: Probe
+    module: str = ""
+    """Of a service of ours, which can be forked instead of being started by `command`."""
+    arguments: Sequence[str] = ()
+    """Of the module."""
     service: str = ""
     """What it is a process of, if not of what its name says: `orchestrator-2` is one of the orchestrators."""
     inherited_fds: tuple[int, ...] = ()

@@ -9,6 +9,7 @@ from itertools import groupby
 from services.standalone.errors import PortLost, StandaloneError
 from services.standalone.storage.disk import Disk
 from services.standalone.supervising.child import Child
+from services.standalone.supervising.forking import fork_server
 from services.standalone.supervising.models import ChildSpec, RestartPolicy
 from services.standalone.supervising.ports import Announcer, HealthProbe, LogSink
 
@@ -37,6 +38,7 @@ class Supervisor:
         self._on_all_ready = on_all_ready
         self._hopeless: StandaloneError | None = None
         self._stop = asyncio.Event()
+        self._fork_server = fork_server(specs)
         self._children = [
             Child(
                 spec,
@@ -46,6 +48,7 @@ class Supervisor:
                 announce=announce,
                 on_hopeless=self._give_up,
                 disk=disk,
+                fork_server=self._fork_server,
             )
             for spec in specs
         ]
@@ -55,6 +58,8 @@ class Supervisor:
         """Until :meth:`request_stop`. Raises what a child gave up with, a StandaloneError, after stopping the others in order."""
         async with asyncio.TaskGroup() as tasks:
             watch = tasks.create_task(self._disk.watch())
+            if self._fork_server:
+                tasks.create_task(self._fork_server.prepare())
             start = tasks.create_task(self._start(tasks))
             try:
                 await self._stop.wait()
@@ -62,6 +67,8 @@ class Supervisor:
                 watch.cancel()
                 await _cancelled(start)
                 await self._stop_in_order()
+                if self._fork_server:
+                    await self._fork_server.close()
                 for child in self._children:
                     child.close()
         if self._hopeless is not None:
