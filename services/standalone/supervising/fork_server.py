@@ -35,6 +35,8 @@ SHARED_MODULES = (
 """What most services import, directly or not. None of them may start a thread when it is imported: a fork has only one."""
 DESCRIPTORS_MAX = 16
 """A service has its output and at most a few open files."""
+STOP_SIGNALS = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
+"""The fork server goes on: services drain when they get one, and it ends with the supervisor."""
 PR_SET_PDEATHSIG = 1
 
 
@@ -52,6 +54,8 @@ class Request:
 def main() -> None:
     """Forks until the supervisor has gone. In each forked process it runs the service."""
     setproctitle("groundwork fork server")
+    for number in STOP_SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
     for module in SHARED_MODULES:
         importlib.import_module(module)
     gc.freeze()  # a collector that looks through what is shared would copy it into each process
@@ -84,7 +88,6 @@ def _serve(control: socket.socket) -> tuple[Request, Sequence[int]] | None:
         else:
             if forked == 0:
                 signal.set_wakeup_fd(-1)
-                signal.signal(signal.SIGCHLD, signal.SIG_DFL)
                 os.close(woken)
                 os.close(wakes)
                 return _received(control, pid, received)
@@ -94,6 +97,9 @@ def _serve(control: socket.socket) -> tuple[Request, Sequence[int]] | None:
 
 def _received(control: socket.socket, parent_pid: int, descriptors: Sequence[int]) -> tuple[Request, Sequence[int]]:
     """In the forked process: ties it to its parent, says that it is there, and reads what it is to be."""
+    for number in (signal.SIGCHLD, *STOP_SIGNALS):
+        signal.signal(number, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     os.setsid()  # before the supervisor knows it, which ends it with its group
     ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent_pid:  # it died before that

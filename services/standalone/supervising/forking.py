@@ -19,6 +19,8 @@ from services.standalone.supervising.spawning import spawn
 
 PROGRAM = (sys.executable, "-P", "-m", "services.standalone.supervising.fork_server")
 MESSAGE_BYTES_MAX = 4096
+START_TIMEOUT_S = 120.0
+"""For the fork server to load its modules on a busy machine, and to fork."""
 
 
 @dataclass
@@ -82,8 +84,7 @@ class ForkServer:
                 handed_over.callback(os.close, stderr_writer)
                 descriptors = [request.fileno(), stdout_writer, stderr_writer, *spec.inherited_fds]
                 socket.send_fds(control, [b"\n"], descriptors)
-            self._started = asyncio.get_running_loop().create_future()
-            process = ForkedProcess(await self._started, stdout, stderr)
+            process = ForkedProcess(await self._answer(), stdout, stderr)
             if (exit_code := self._early_ends.pop(process.pid, None)) is None:
                 self._processes[process.pid] = process
             else:
@@ -113,6 +114,15 @@ class ForkServer:
         self._control = ours
         return ours
 
+    async def _answer(self) -> int:
+        self._started = asyncio.get_running_loop().create_future()
+        try:
+            async with asyncio.timeout(START_TIMEOUT_S):
+                return await self._started
+        except TimeoutError:
+            self._disconnect()
+            raise OSError(errno.ETIMEDOUT, f"nothing was forked within {START_TIMEOUT_S:g} s") from None
+
     def _read(self) -> None:
         assert self._control is not None
         try:
@@ -136,12 +146,15 @@ class ForkServer:
                 self._resolve(OSError(errno.ESRCH, "it was killed while it was being forked"))
 
     def _disconnect(self) -> None:
-        """The fork server ends without this socket, and the kernel ends each service with its parent."""
+        """Ends the fork server. The kernel ends each service with it."""
         if self._control is None:
             return
         asyncio.get_running_loop().remove_reader(self._control)
         self._control.close()
         self._control = None
+        if self._program is not None:
+            with contextlib.suppress(ProcessLookupError):
+                self._program.kill()
         self._resolve(OSError(errno.ECONNRESET, "the process that services are forked from has died"))
         for process in self._processes.values():
             process.record_end(-signal.SIGKILL)

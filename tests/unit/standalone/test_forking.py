@@ -16,6 +16,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from services.standalone.supervising import forking
 from services.standalone.supervising.fork_server import SHARED_MODULES
 from services.standalone.supervising.forking import ForkServer, fork_server
 from services.standalone.supervising.models import ChildSpec, ChildState
@@ -89,6 +90,36 @@ async def test_forked_service_finds_what_a_program_of_its_own_would_find(server:
             "imported": True,
         }
         assert error == b"and this\n"
+
+
+async def test_signals_that_end_services_do_not_end_the_fork_server(server: ForkServer) -> None:
+    """As a service manager sends them, which ends all processes of a unit at once."""
+    async with asyncio.timeout(WAIT_S):
+        process = await server.fork(forked("one", "import signal; print('on', flush=True); signal.pause()"))
+        await process.stdout.readline()
+        parent = psutil.Process(process.pid).parent()
+        assert parent
+        for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
+            parent.send_signal(number)
+        process.terminate()
+        assert await process.wait() == -signal.SIGTERM
+        interrupted = await server.fork(forked("two", "import os, signal; os.kill(os.getpid(), signal.SIGINT)"))
+        assert b"KeyboardInterrupt" in await interrupted.stderr.read()
+        await interrupted.wait()
+
+
+async def test_a_fork_server_that_does_not_answer_is_given_up(
+    server: ForkServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(forking, "PROGRAM", (sys.executable, "-c", SLEEPER))
+    monkeypatch.setattr(forking, "START_TIMEOUT_S", 0.05)
+    for _ in range(2):
+        with pytest.raises(OSError, match=r"nothing was forked within 0.05 s"):
+            await server.fork(forked("one", SLEEPER))
+    monkeypatch.undo()
+    async with asyncio.timeout(WAIT_S):
+        process = await server.fork(forked("one", "pass"))
+        assert await process.wait() == 0
 
 
 async def test_several_are_forked_at_once_and_each_is_known_by_its_own_end(server: ForkServer) -> None:
