@@ -57,8 +57,9 @@ class AccessDesk:
         access = make(stored.document) if make is not None else None
         if access is not None:
             check_owned(await self._catalog.get_to_edit(caller, stored.document.collection_id))
+        wanted = access_etag(access)
         await self._lists.replace(
-            caller.tenant_id, document_id, access, lambda listed: check_unchanged(if_match, access_etag(listed))
+            caller.tenant_id, document_id, access, lambda listed: check_unchanged(if_match, access_etag(listed), wanted)
         )
         with suppress(Aborted):  # another change of the document is told to who follows it as well
             await self._documents.update(life.note_access(stored.document, self._now()), stored.version)

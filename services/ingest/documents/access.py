@@ -111,10 +111,11 @@ def members_etag(members: Iterable[Member]) -> str:
     return _etag(sorted([each.kind, each.name, each.role] for each in members))
 
 
-def check_unchanged(if_match: str, etag: str) -> None:
-    """Before a change of a list that a caller has read: two who change it at once must not undo each other's. Raises
+def check_unchanged(if_match: str, etag: str, wanted: str) -> None:
+    """Before a change of a list that a caller has read: two who change it at once must not undo each other's. `etag` is that of
+    the list as stored, `wanted` of the list as changed: where both are the same, a call whose answer was lost is repeated. Raises
     AccessChanged."""
-    if if_match and if_match != etag:
+    if if_match and etag not in {if_match, wanted}:
         raise AccessChanged(
             "somebody else has changed this list since you read it, and nothing was changed now; read it again, and make your "
             "change to the list as it is now",

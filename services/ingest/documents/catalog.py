@@ -236,10 +236,10 @@ class Catalog:
             raise CollectionProtected("a default collection stays private; make a collection to share its documents")
 
         def changed(stored: Collection) -> Collection:
-            check_unchanged(if_match, members_etag(stored.members))
+            members = _sorted([*_without(stored.members, member.kind, member.name), member])
+            check_unchanged(if_match, members_etag(stored.members), members_etag(members))
             if (member.kind, member.name) == (MemberKind.SUBJECT, stored.owner):
                 raise BadMember(f"{member.name} owns the collection and needs no other role")
-            members = _sorted([*_without(stored.members, member.kind, member.name), member])
             if len(members) > _MEMBERS_MAX:
                 raise BadMember(
                     f"the collection has {_MEMBERS_MAX} members, as many as it may; share it with a group instead"
@@ -256,8 +256,9 @@ class Catalog:
         await self.get_to_manage(caller, collection_id)
 
         def changed(stored: Collection) -> Collection:
-            check_unchanged(if_match, members_etag(stored.members))
-            return replace(stored, members=_without(stored.members, kind, name))
+            members = _without(stored.members, kind, name)
+            check_unchanged(if_match, members_etag(stored.members), members_etag(members))
+            return replace(stored, members=members)
 
         return (await self._change(caller, collection_id, changed)).members
 

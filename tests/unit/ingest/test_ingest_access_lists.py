@@ -205,6 +205,8 @@ async def test_list_that_somebody_else_has_changed_is_not_overwritten(world: Wor
         with pytest.raises(AccessChanged) as refused:
             await world.access_desk.set(ANN, document.document_id, change, read)
     assert await world.access_desk.get(ANN, document.document_id) == theirs
+    repeated = await world.access_desk.set(ANN, document.document_id, lambda _: theirs, read)  # its answer was lost
+    assert repeated == theirs
     assert refused.value.metadata["etag"] == access_etag(theirs)
     assert await world.access_desk.set(ANN, document.document_id, None, access_etag(theirs)) is None
 
@@ -214,9 +216,11 @@ async def test_members_that_somebody_else_has_changed_are_not_overwritten(world:
     read = members_etag(await world.catalog.members(ANN, "plans"))
     bob, eve = (Member(MemberKind.SUBJECT, name, Role.VIEWER) for name in ("bob", "eve"))
     shared = await world.catalog.set_member(ANN, "plans", bob, read)
+    assert await world.catalog.set_member(ANN, "plans", bob, read) == shared  # its answer was lost
     with pytest.raises(AccessChanged):
         await world.catalog.set_member(ANN, "plans", eve, read)
     with pytest.raises(AccessChanged):
         await world.catalog.remove_member(ANN, "plans", MemberKind.SUBJECT, "bob", read)
     assert await world.catalog.members(ANN, "plans") == (bob,)
+    assert not await world.catalog.remove_member(ANN, "plans", MemberKind.SUBJECT, "bob", members_etag(shared))
     assert not await world.catalog.remove_member(ANN, "plans", MemberKind.SUBJECT, "bob", members_etag(shared))
