@@ -133,8 +133,9 @@ class ToolsServicer(tools_pb2_grpc.ToolsServiceServicer):
     async def FinishConnectionLogin(
         self, request: pb.FinishConnectionLoginRequest, context: Any
     ) -> pb.FinishConnectionLoginResponse:
-        made, login = await self._desk.finish_login(current_principal(), request.service, request.login)
-        return pb.FinishConnectionLoginResponse(connection=self._encoded(made) if made else None, login=login)
+        made, login, trouble = await self._desk.finish_login(current_principal(), request.service, request.login)
+        connection = self._encoded(made) if made else None
+        return pb.FinishConnectionLoginResponse(connection=connection, login=login, trouble=trouble)
 
     async def DeleteConnection(self, request: pb.DeleteConnectionRequest, context: Any) -> pb.DeleteConnectionResponse:
         await self._desk.forget(current_principal(), request.service, shared=request.shared)

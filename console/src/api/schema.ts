@@ -3851,6 +3851,12 @@ export interface components {
              * @description The login to ask again with, at once; empty where there is a connection.
              */
             login: string;
+            /**
+             * Trouble
+             * @description Why there is no connection though the person has agreed: it cannot be stored now. Ask again. Empty otherwise.
+             * @default
+             */
+            trouble: string;
         };
         /**
          * ContentPart

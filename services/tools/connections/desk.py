@@ -134,9 +134,9 @@ class ConnectionDesk:
         """When the code of a login ends."""
         return self._now() + timedelta(seconds=begun.lasts_s)
 
-    async def finish_login(self, caller: Principal, service: str, handle: str) -> tuple[Connection | None, str]:
-        """The connection once the person has agreed; else None, and the login to go on with. Raises as `connect`, and
-        DeviceLoginOver."""
+    async def finish_login(self, caller: Principal, service: str, handle: str) -> tuple[Connection | None, str, str]:
+        """The connection once the person has agreed; else None, the login to go on with, and what keeps it from being stored though
+        the person has agreed. Raises as `connect`, and DeviceLoginOver."""
         waiting = self._devices.read(caller, handle)
         if waiting.service != service:
             raise InvalidArgument("the login was begun at another service")
@@ -148,7 +148,7 @@ class ConnectionDesk:
             with _refusals(SERVICES[service]):
                 login, waiting = await self._devices.wait(door.oauth.client, waiting, _WAITS_S)
         if login is None:
-            return None, self._devices.keep(caller, waiting)
+            return None, self._devices.keep(caller, waiting), ""
         try:
             made = await self._connect_by_login(caller, service, login, waiting.account, shared=waiting.shared)
         except Unavailable as error:
@@ -156,8 +156,9 @@ class ConnectionDesk:
             _log.warning("connection_not_stored", service=service, error=error.message)
             await self._devices.pause()
             given = encode_login(login).get_secret_value()
-            return None, self._devices.keep(caller, replace(waiting, login=given))
-        return made, ""
+            trouble = f"you have agreed, and the connection cannot be stored now ({error.message}); try again with the same login"
+            return None, self._devices.keep(caller, replace(waiting, login=given)), trouble
+        return made, "", ""
 
     async def _connect_by_login(
         self, caller: Principal, service: str, login: Login, account: str, *, shared: bool

@@ -128,7 +128,7 @@ class System:
         _, handle = await self.desk.begin_login(caller, "github", "", shared=shared)
         made = None
         while made is None:
-            made, handle = await self.desk.finish_login(caller, "github", handle)
+            made, handle, _ = await self.desk.finish_login(caller, "github", handle)
         assert made.account == "octocat"
 
 
@@ -173,7 +173,7 @@ async def test_code_is_shown_and_the_connection_made_once_the_person_agrees(syst
         assert system.desk.logins == ["github"]
         begun, handle = await system.desk.begin_login(ANN, "github", "", shared=False)
         assert (begun.user_code, begun.url) == ("WDJB-MJHT", "https://example.com/device")
-        made, _ = await system.desk.finish_login(ANN, "github", handle)
+        made, _, _ = await system.desk.finish_login(ANN, "github", handle)
         assert made is not None
         assert (made.account, await system.used(), system.clock.slept) == ("octocat", "a1", [5.0, 5.0])
         with pytest.raises(ToolError, match="not connected"):
@@ -186,9 +186,9 @@ async def test_code_is_shown_and_the_connection_made_once_the_person_agrees(syst
 async def test_server_is_asked_more_slowly_when_it_says_so(system: System) -> None:
     system.server.says = ["slow_down", "authorization_pending", ""]
     _, handle = await system.desk.begin_login(ANN, "github", "", shared=False)
-    made, again = await system.desk.finish_login(ANN, "github", handle)
+    made, again, _ = await system.desk.finish_login(ANN, "github", handle)
     assert (made, system.clock.slept) == (None, [5.0, 10.0, 0.0])
-    made, _ = await system.desk.finish_login(ANN, "github", again)
+    made, _, _ = await system.desk.finish_login(ANN, "github", again)
     assert made is not None
     assert system.clock.slept[3:] == [10.0]
 
@@ -458,10 +458,11 @@ async def test_code_is_not_spent_where_the_connection_cannot_be_stored(
 
     with monkeypatch.context() as patch:
         patch.setattr(system.records, "put", away)
-        made, again = await system.desk.finish_login(ANN, "github", handle)
+        made, again, trouble = await system.desk.finish_login(ANN, "github", handle)
     assert made is None
+    assert "cannot be stored now (the message store does not answer)" in trouble
     system.server.says = ["expired_token"]  # the code was good once
-    made, _ = await system.desk.finish_login(ANN, "github", again)
+    made, _, _ = await system.desk.finish_login(ANN, "github", again)
     assert (made is not None, await system.used()) == (True, "a1")
 
 
@@ -481,7 +482,7 @@ async def test_server_that_is_away_or_fails_is_said_and_the_login_goes_on(system
     system.server.failures.append(Failure("POST /token", 503))
     with pytest.raises(Unavailable):
         await system.desk.finish_login(ANN, "github", handle)
-    made, _ = await system.desk.finish_login(ANN, "github", handle)
+    made, _, _ = await system.desk.finish_login(ANN, "github", handle)
     assert made is not None
 
 

@@ -43,6 +43,7 @@ export function NewConnection({ services, logins, onClose, onMade }: Props) {
       }),
     onSuccess: done,
   });
+  const [trouble, setTrouble] = useState("");
   const [begun, setBegun] = useState<Schemas["ConnectionLogin"] | null>(null);
   const login = useMutation({
     mutationFn: async () => {
@@ -53,9 +54,12 @@ export function NewConnection({ services, logins, onClose, onMade }: Props) {
         }),
       );
       setBegun(waiting);
-      let said: Schemas["ConnectionProgress"] = { connection: null, login: waiting.login };
-      while (!said.connection && isOpen.current)
+      setTrouble("");
+      let said: Schemas["ConnectionProgress"] = { connection: null, login: waiting.login, trouble: "" };
+      while (!said.connection && isOpen.current) {
         said = await dataOf(api.POST("/v1/connections/{service}/login/finish", { ...path, body: { login: said.login } }));
+        setTrouble(said.trouble);
+      }
     },
     onSuccess: () => isOpen.current && done(),
     onError: () => setBegun(null),
@@ -112,7 +116,7 @@ export function NewConnection({ services, logins, onClose, onMade }: Props) {
             </a>
           </p>
         )}
-        <Failure>{connect.error?.message ?? login.error?.message}</Failure>
+        <Failure>{connect.error?.message ?? login.error?.message ?? trouble}</Failure>
         <div className="actions">
           <Button onPress={onClose}>{t("common.cancel")}</Button>
           {logins.includes(service) && (

@@ -238,8 +238,11 @@ class FinishConnectionLoginResponse(_message.Message):
 
     CONNECTION_FIELD_NUMBER: _builtins.int
     LOGIN_FIELD_NUMBER: _builtins.int
+    TROUBLE_FIELD_NUMBER: _builtins.int
     login: _builtins.str
     """The login to go on with, where there is no connection yet."""
+    trouble: _builtins.str
+    """Why there is no connection though the person has agreed: the store is away. Ask again with `login`. Empty otherwise."""
     @_builtins.property
     def connection(self) -> Global___Connection:
         """The connection; missing where the person has not agreed yet."""
@@ -249,10 +252,11 @@ class FinishConnectionLoginResponse(_message.Message):
         *,
         connection: Global___Connection | None = ...,
         login: _builtins.str = ...,
+        trouble: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["connection", b"connection"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["connection", b"connection", "login", b"login"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["connection", b"connection", "login", b"login", "trouble", b"trouble"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

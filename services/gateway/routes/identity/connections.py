@@ -62,7 +62,9 @@ async def finish_connection_login(
     request = pb.FinishConnectionLoginRequest(service=service, login=waiting.login)
     answer = await services.tools.FinishConnectionLogin(request, timeout=_LOGIN_TIMEOUT_S)
     connection = encode(answer.connection) if answer.HasField("connection") else None
-    return ConnectionProgress.model_validate({"connection": connection, "login": answer.login})
+    return ConnectionProgress.model_validate(
+        {"connection": connection, "login": answer.login, "trouble": answer.trouble}
+    )
 
 
 @router.delete("/{service}", status_code=204, responses=problems(412))

@@ -93,3 +93,7 @@ class ConnectionProgress(BaseModel):
 
     connection: ToolConnection | None = Field(description="The connection; null while the person has not agreed.")
     login: str = Field(description="The login to ask again with, at once; empty where there is a connection.")
+    trouble: str = Field(
+        default="",
+        description="Why there is no connection though the person has agreed: it cannot be stored now. Ask again. Empty otherwise.",
+    )
