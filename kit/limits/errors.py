@@ -4,7 +4,7 @@ import math
 from datetime import datetime
 
 from kit.errors import ResourceExhausted
-from kit.limits.rules import Applied, Per, Scope, What
+from kit.limits.rules import Applied, Per, Scope, What, Whose
 
 _FREED_WITHIN_S = 60.0
 """By then runs that go on have given back most of what they had reserved."""
@@ -30,7 +30,7 @@ def limit_reached(applied: Applied, now: datetime) -> LimitReached:
     """Says which limit, whose, and when it is free again."""
     limit, end = applied.limit, applied.limit.per.end(now)
     what = limit.what.value.replace("_", " ")
-    whose = _OF.get(applied.whose.scope) or f"the group {applied.whose.member}"
+    whose = name_holder(applied.whose)
     if end is None:
         error = LimitReached(
             f"{whose} got {limit.amount:g} {what}, and too few are left. An administrator can grant more: groundwork limits grant",
@@ -46,7 +46,17 @@ def limit_reached(applied: Applied, now: datetime) -> LimitReached:
             free_at=end.isoformat(),
             free_in_s=f"{math.ceil(wait_s)}",
         )
-    error.metadata.update(
-        limit=limit.what.value, whose=applied.whose.label, amount=f"{limit.amount:g}", per=limit.per.value
-    )
+    error.metadata.update(describe_limit(applied))
     return error
+
+
+def name_holder(whose: Whose) -> str:
+    """Whose use a limit sums up, in words to the caller."""
+    return _OF.get(whose.scope) or f"the group {whose.member}"
+
+
+def describe_limit(applied: Applied) -> dict[str, str]:
+    """Which limit, and whose, for the metadata of an error."""
+    limit = applied.limit
+    amount = f"{limit.amount:.15g}"
+    return {"limit": limit.what.value, "whose": applied.whose.label, "amount": amount, "per": limit.per.value}

@@ -30,6 +30,14 @@ class What(Enum):
     """Files that were uploaded."""
     CREDITS = "credits"
     """Taken by answers from what was granted."""
+    STORAGE = "storage"
+    """Bytes of the files that are stored."""
+    STORED_DOCUMENTS = "stored_documents"
+    """Documents that are there, however long ago they were uploaded."""
+
+
+STORED = frozenset({What.STORAGE, What.STORED_DOCUMENTS})
+"""What deleting frees. The records of documents say how much of it is used, so no counter is kept."""
 
 
 class Per(Enum):
@@ -41,7 +49,7 @@ class Per(Enum):
     DAY = "day"
     MONTH = "month"
     EVER = "ever"
-    """Of credits alone: what was granted in all."""
+    """Of credits and of what is stored alone: what was granted or is there in all."""
 
     def window(self, now: datetime) -> str:
         """The name of the window that `now` is in: hour-2026-01-31T13."""
@@ -90,8 +98,8 @@ class Limit:
 
     @property
     def is_possible(self) -> bool:
-        """Whether this is counted so: credits are a balance, all else is counted anew in each window."""
-        return (self.what is What.CREDITS) == (self.per is Per.EVER)
+        """Whether this is counted so: credits and what is stored have no window, all else is counted anew in each."""
+        return (self.what in {What.CREDITS, *STORED}) == (self.per is Per.EVER)
 
 
 class Scope(Enum):
@@ -150,7 +158,9 @@ class Applied:
 class Rules:
     """The rules that hold now."""
 
-    def __init__(self) -> None:
+    def __init__(self, defaults: Mapping[Whose, Sequence[Limit]] | None = None) -> None:
+        """`defaults`: limits that hold where no rule about the same says how much of a thing may be used."""
+        self._defaults = dict(defaults or {})
         self._limits: dict[Whose, Sequence[Limit]] = {}
         self._groups: dict[str, set[str]] = {}
         """The groups that have a rule, by tenant: a caller may be in hundreds that have none."""
@@ -184,13 +194,21 @@ class Rules:
         )
 
     def _about(self, whose: Whose) -> Sequence[Limit]:
-        own = self._limits.get(whose)
-        return own if own is not None else self._limits.get(_each(whose), ())
+        set_limits = _own_or_each(self._limits, whose)
+        if not self._defaults:
+            return set_limits
+        said = {limit.what for limit in set_limits}
+        return [*set_limits, *(each for each in _own_or_each(self._defaults, whose) if each.what not in said)]
 
     def _visible(self, tenant_id: str) -> Iterator[tuple[Whose, Sequence[Limit]]]:
         for whose, limits in self._limits.items():
             if not tenant_id or whose.tenant_id == tenant_id:
                 yield whose, limits
+
+
+def _own_or_each(limits: Mapping[Whose, Sequence[Limit]], whose: Whose) -> Sequence[Limit]:
+    own = limits.get(whose)
+    return own if own is not None else limits.get(_each(whose), ())
 
 
 def _each(whose: Whose) -> Whose:

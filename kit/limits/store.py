@@ -5,7 +5,7 @@ ADR-49): all processes count as one."""
 import base64
 import json
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from nats.js import api
@@ -74,15 +74,15 @@ class JetStreamCounters:
 class LimitRules:
     """Sets rules for all processes, and has this one apply what any of them sets."""
 
-    def __init__(self) -> None:
+    def __init__(self, defaults: Mapping[Whose, Sequence[Limit]] | None = None) -> None:
         """`open` makes it."""
-        self.rules = Rules()
+        self.rules = Rules(defaults)
         self.settings: FollowedSettings
 
     @classmethod
-    async def open(cls, nats: Nats) -> "LimitRules":
-        """Returns the rules with what is stored already in force. Raises Unavailable."""
-        opened = cls()
+    async def open(cls, nats: Nats, defaults: Mapping[Whose, Sequence[Limit]] | None = None) -> "LimitRules":
+        """Returns the rules with what is stored already in force. `defaults` as of Rules. Raises Unavailable."""
+        opened = cls(defaults)
         opened.settings = await FollowedSettings.open(nats, LIMIT_RULES.name, opened._apply)
         return opened
 

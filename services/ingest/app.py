@@ -46,7 +46,7 @@ from services.ingest.documents.revising import Reviser
 from services.ingest.documents.uploads.copying import Copying
 from services.ingest.documents.uploads.document_limits import DocumentLimits
 from services.ingest.documents.uploads.lanes import LaneChoice
-from services.ingest.documents.uploads.quota import StorageQuotas
+from services.ingest.documents.uploads.storage_limits import StorageLimits, default_limits
 from services.ingest.documents.uploads.upload import Limits, Uploads
 from services.ingest.fairness import FairShares
 from services.ingest.handlers import IngestServicer, JobHandler
@@ -123,7 +123,9 @@ async def run_api(settings: IngestSettings) -> None:
         shared = await _shared(service, settings, metrics)
         spool = service.stack.enter_context(Spool.own(settings.data_dir / "ingest"))
         keys = await IdempotencyKeys.open(shared.nats, state.KEYS)
-        rules, counters = await LimitRules.open(shared.nats), await JetStreamCounters.open(shared.nats)
+        defaults = default_limits(settings.storage_quota_bytes, settings.storage_quotas)
+        rules, counters = await LimitRules.open(shared.nats, defaults), await JetStreamCounters.open(shared.nats)
+        storage = StorageLimits(shared.documents, rules.rules)
         service.spawn(lasting("limits", rules.settings.follow))
         uploads = Uploads(
             documents=shared.documents,
@@ -140,7 +142,7 @@ async def run_api(settings: IngestSettings) -> None:
             now=_now,
             new_id=_new_id,
             lanes=LaneChoice(settings.ingest_bulk_after, time.monotonic),
-            quotas=StorageQuotas(shared.documents, settings.storage_quota_bytes, settings.storage_quotas),
+            storage=storage,
             document_limits=DocumentLimits(rules.rules, counters, _now),
             gatekeeper=Gatekeeper(
                 ClamdScanner(settings.scanner, settings.scanner_timeout_s) if settings.scanner else None,
@@ -191,6 +193,7 @@ async def run_api(settings: IngestSettings) -> None:
                 listing=listing,
                 deletion=shared.deletion,
                 reviser=shared.reviser,
+                storage=storage,
                 catalog=shared.catalog,
                 dead_letters=shared.letters,
                 access=shared.access,

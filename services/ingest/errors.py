@@ -149,7 +149,8 @@ class ScannerAway(Unavailable):
 
 
 class StorageQuotaExceeded(FailedPrecondition):
-    """The tenant's files take all that they may. Delete documents, or have the operator raise the quota."""
+    """The caller, their API key, one of their groups, their tenant or all together store as much as they may. Delete documents, or
+    have the limit raised: groundwork limits."""
 
     reason = "STORAGE_QUOTA_EXCEEDED"
 

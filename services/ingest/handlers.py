@@ -23,6 +23,7 @@ from services.ingest.adapters.jetstream.encoding import (
     document_counts,
     document_message,
     revision_message,
+    storage_limit_message,
 )
 from services.ingest.collections.document_access import AccessDesk
 from services.ingest.collections.handlers import AccessMethods, CollectionMethods
@@ -34,6 +35,7 @@ from services.ingest.documents.history import list_revisions
 from services.ingest.documents.listing import Listing, Page
 from services.ingest.documents.revising import Reviser
 from services.ingest.documents.uploads.copying import Copying
+from services.ingest.documents.uploads.storage_limits import StorageLimits
 from services.ingest.documents.uploads.upload import Upload, Uploads
 from services.ingest.errors import BadUpload, UploadCorrupt, UploadIncomplete
 from services.ingest.metrics import Metrics
@@ -59,6 +61,7 @@ class IngestServicer(AccessMethods, CollectionMethods, SourceMethods, ingest_pb2
         listing: Listing,
         deletion: Deletion,
         reviser: Reviser,
+        storage: StorageLimits,
         catalog: Catalog,
         dead_letters: DeadLetters,
         access: Access,
@@ -76,6 +79,7 @@ class IngestServicer(AccessMethods, CollectionMethods, SourceMethods, ingest_pb2
         self._listing = listing
         self._deletion = deletion
         self._reviser = reviser
+        self._storage = storage
         self._catalog = catalog
         self._dead_letters = dead_letters
         self._keys = keys
@@ -195,6 +199,13 @@ class IngestServicer(AccessMethods, CollectionMethods, SourceMethods, ingest_pb2
         self, request: ingest_pb2.GetJobCountsRequest, context: Any
     ) -> ingest_pb2.GetJobCountsResponse:
         return counts_message(await self._dead_letters.counts(current_principal(), request.collection_id))
+
+    async def GetStorageLimits(
+        self, request: ingest_pb2.GetStorageLimitsRequest, context: Any
+    ) -> ingest_pb2.GetStorageLimitsResponse:
+        caller = current_principal()
+        states = await self._storage.states(caller)
+        return ingest_pb2.GetStorageLimitsResponse(limits=[storage_limit_message(each, caller) for each in states])
 
     async def ListDeadLetters(
         self, request: ingest_pb2.ListDeadLettersRequest, context: Any

@@ -29,7 +29,8 @@ class IngestSettings(MessageStoreSettings, LocalUserSettings, SigningServiceSett
     """Largest file accepted, in bytes. 100 MiB holds any book and most reports."""
 
     storage_quota_bytes: int = Field(default=0, ge=0)
-    """Bytes of files that a tenant may store, each counted once; checked before an upload's bytes are taken. 0: without bound."""
+    """Bytes of files that a tenant may store, each counted once; 0: without bound. It holds where no rule of limits says how much
+    storage the tenant has: `groundwork limits set 'tenant:*' storage=10GiB` takes its place without a restart."""
 
     storage_quotas: dict[str, int] = Field(default_factory=dict)
     """The same for single tenants, as JSON: {"acme": 10737418240}. One that is named here has this quota instead."""

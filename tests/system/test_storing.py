@@ -5,6 +5,7 @@ import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -13,7 +14,7 @@ from kit.testing.harness import free_port
 from tests.doubles.clamd import EICAR, Clamd
 from tests.in_a_thread import in_a_thread
 from tests.integration.api import Api
-from tests.integration.system import Groundwork, running
+from tests.integration.system import Groundwork, running, wait_until
 
 pytestmark = [pytest.mark.integration]
 
@@ -56,15 +57,30 @@ def test_scanner_decides_before_a_file_is_stored_and_nothing_is_while_it_is_away
         assert names == ["clean.txt"]
 
 
+def _storage(api: Api) -> dict[str, Any]:
+    """The limit of what the tenant stores, as its user sees it."""
+    return next(each for each in api.get("/v1/limits")["limits"] if each["limit"]["what"] == "storage")
+
+
 def test_upload_beyond_the_quota_is_refused_until_something_is_deleted(system: Groundwork) -> None:
     with in_a_thread(clamd()), Api.open(system.base_url) as api:
         collection = api.new_collection()
         large = api.upload(collection, "large.txt", b"The tide turns. " * (QUOTA_BYTES // 20))
         refused = api.send(collection, "more.txt", b"The crane is red. " * (QUOTA_BYTES // 20))
         assert _reason(refused) == (507, "STORAGE_QUOTA_EXCEEDED")
+        assert (refused.json()["limit"], refused.json()["whose"]) == ("storage", "tenant")
         api.settled(large["id"])
-        assert api.http.delete(f"/v1/documents/{large['id']}").is_success
-        api.ingest(collection, "more.txt", b"The crane is red.")
+        rule = {"what": "storage", "amount": 2 * QUOTA_BYTES, "per": "ever"}
+        assert api.http.put("/v1/limits/rules/tenant:*", json={"limits": [rule]}).is_success
+        wait_until(lambda: _storage(api)["limit"] == rule)
+        more = api.upload(collection, "more.txt", b"The crane is red. " * (QUOTA_BYTES // 20))
+        api.settled(more["id"])
+        assert api.http.put("/v1/limits/rules/tenant:*", json={"limits": []}).is_success
+        wait_until(lambda: _storage(api)["limit"]["amount"] == QUOTA_BYTES)
+        refused = api.send(collection, "small.txt", b"The horn is blue.")
+        assert (refused.json()["limit"], refused.json()["used"]) == ("storage", str(int(_storage(api)["used"])))
+        assert all(api.http.delete(f"/v1/documents/{each['id']}").is_success for each in (large, more))
+        api.ingest(collection, "small.txt", b"The horn is blue.")
 
 
 def test_single_upload_is_ready_before_an_import_that_began_earlier(system: Groundwork) -> None:

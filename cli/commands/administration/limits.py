@@ -13,7 +13,8 @@ from cli.errors import UsageError
 from cli.running import WHERE, run
 
 limits = typer.Typer(
-    help="How many requests, questions, tokens, dollars, calls of tools, seconds, documents and credits may be used; set rules.",
+    help="How many requests, questions, tokens, dollars, calls of tools, seconds, documents, credits and bytes may be used; set "
+    "rules.",
     epilog=WHERE,
 )
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
@@ -27,7 +28,12 @@ Whose = Annotated[
 _THINGS = ("requests", "runs", "research_runs", "tokens", "dollars", "tool_calls", "seconds", "documents")
 _WINDOWS = ("second", "minute", "hour", "day", "month")
 _AMOUNT = r"([0-9]+(?:\.[0-9]+)?)"
-_LIMIT = re.compile(rf"({'|'.join(_THINGS)})={_AMOUNT}/({'|'.join(_WINDOWS)})|credits={_AMOUNT}")
+_UNITS = {
+    "": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40
+}  # fmt: skip
+"""Of storage."""
+_LIMIT = re.compile(rf"({'|'.join(_THINGS)})={_AMOUNT}/({'|'.join(_WINDOWS)})")
+_LIMIT_IN_ALL = re.compile(rf"(?:(credits|stored_documents)={_AMOUNT}|(storage)={_AMOUNT}({'|'.join(_UNITS)}))")
 
 
 @limits.callback(invoke_without_command=True)
@@ -72,7 +78,8 @@ def set_rule(
     at_most: Annotated[
         list[str],
         typer.Argument(
-            help=f"Limits of {', '.join(_THINGS)}, as tokens=200000/hour dollars=5/day, or credits=500 in all."
+            help=f"Limits of {', '.join(_THINGS)}, as tokens=200000/hour dollars=5/day; or in all credits=500, "
+            "storage=10GiB, stored_documents=1000."
         ),
     ],
     as_json: AsJson = False,
@@ -127,19 +134,21 @@ async def _set(gateway: Gateway, whose: str, limits: list[Json], output: Output)
 
 def _limit(text: str) -> Json:
     """Raises UsageError."""
+    if in_all := _LIMIT_IN_ALL.fullmatch(text):
+        amount = float(in_all[2] or in_all[4]) * _UNITS[in_all[5] or ""]
+        return {"what": in_all[1] or in_all[3], "amount": amount, "per": "ever"}
     if not (match := _LIMIT.fullmatch(text)):
         raise UsageError(
             f"{text[:60]!r} is no limit; write one of {', '.join(_THINGS)} as tokens=200000/hour, for each {', '.join(_WINDOWS)}, "
-            "or credits=500"
+            "or credits=500, storage=10GiB or stored_documents=1000"
         )
-    if match[4]:
-        return {"what": "credits", "amount": float(match[4]), "per": "ever"}
     return {"what": match[1], "amount": float(match[2]), "per": match[3]}
 
 
 def _words(limit: Json) -> str:
     if limit["per"] == "ever":
-        return f"{limit['amount']:,.12g} {limit['what']} in all"
+        what = {"storage": "bytes stored", "stored_documents": "documents stored"}.get(limit["what"], limit["what"])
+        return f"{limit['amount']:,.15g} {what} in all"
     return f"{limit['amount']:,.12g} {limit['what'].replace('_', ' ')} a{'n' * (limit['per'] == 'hour')} {limit['per']}"
 
 
@@ -148,5 +157,6 @@ def _rule(rule: Json) -> list[str]:
 
 
 def _state(state: Json) -> list[str]:
-    used = "" if state["used"] is None else f"{state['used']:,.12g}"
-    return [state["whose"], _words(state["limit"]), used, state["free_at"] or "when granted"]
+    used = "" if state["used"] is None else f"{state['used']:,.15g}"
+    otherwise = "when granted" if state["limit"]["what"] == "credits" else "when documents are deleted"
+    return [state["whose"], _words(state["limit"]), used, state["free_at"] or otherwise]

@@ -1036,7 +1036,8 @@ export interface paths {
         };
         /**
          * Get Limits
-         * @description How many requests, questions, tokens, dollars, calls of tools and seconds you may use, and how much of that is used.
+         * @description How many requests, questions, tokens, dollars, calls of tools and seconds you may use, how many bytes and documents you may
+         *     store, and how much of that is used.
          */
         get: operations["get_limits_v1_limits_get"];
         put?: never;
@@ -5795,16 +5796,16 @@ export interface components {
             amount: number;
             /**
              * Per
-             * @description For how long. Credits are `ever`: a balance that only a grant fills. Nothing else is.
+             * @description For how long. `ever` of `credits`, a balance that only a grant fills, and of `storage` and `stored_documents`, which deleting frees. Nothing else is.
              * @enum {string}
              */
             per: "second" | "minute" | "hour" | "day" | "month" | "ever";
             /**
              * What
-             * @description What is counted: `seconds` are those worked on answers, `documents` files that are uploaded, `credits` what answers take from what was granted.
+             * @description What is counted: `seconds` are those worked on answers, `documents` files that are uploaded, `credits` what answers take from what was granted, `storage` bytes of files that are stored, `stored_documents` documents that are there.
              * @enum {string}
              */
-            what: "requests" | "runs" | "research_runs" | "tokens" | "dollars" | "tool_calls" | "seconds" | "documents" | "credits";
+            what: "requests" | "runs" | "research_runs" | "tokens" | "dollars" | "tool_calls" | "seconds" | "documents" | "credits" | "storage" | "stored_documents";
         };
         /**
          * LimitList
@@ -5856,7 +5857,7 @@ export interface components {
         LimitState: {
             /**
              * Free At
-             * @description When counting begins anew; null of credits.
+             * @description When counting begins anew; null of what is `ever`.
              */
             free_at?: string | null;
             /** @description The limit. */

@@ -136,6 +136,7 @@ def create(
     copy_of: str = "",
     batch: str = "",
     by: str = "",
+    counted_for: tuple[str, ...] = (),
 ) -> Document:
     """A new document with its first revision to be made."""
     return Document(
@@ -154,6 +155,7 @@ def create(
         origin=origin,
         copy_of=copy_of,
         batch=batch,
+        counted_for=counted_for,
     )
 
 
@@ -180,6 +182,7 @@ def revise(
     name: str = "",
     origin: Origin | None = None,
     by: str = "",
+    counted_for: tuple[str, ...] = (),
 ) -> Document:
     """A new revision is to be made, numbered higher than all of the document's own and than `above`. What is not given stays."""
     number = max(document.revision_count, above) + 1
@@ -195,6 +198,7 @@ def revise(
         not_scanned=document.not_scanned if not_scanned is None else not_scanned,
         name=name or document.name,
         origin=origin or document.origin,
+        counted_for=counted_for or document.counted_for,
         status=Status.QUEUED,
         stage="",
         progress=0.0,

@@ -174,6 +174,8 @@ class Document:
     """The caller's word under which it was copied last."""
     history: tuple[PastRevision, ...] = ()
     """Revisions whose making has ended, oldest first; the last MAX_PAST of them."""
+    counted_for: tuple[str, ...] = ()
+    """Under whose limits of storage it counts besides its tenant's, as `subject:ann`. Empty in a record of an earlier version."""
     newer_fields: Mapping[str, Any] = field(default_factory=dict)
     """What a newer version wrote that this one does not know, as JSON; written back with every change."""
 

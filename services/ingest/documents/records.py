@@ -101,6 +101,7 @@ def decode_document(data: bytes) -> Document:
             "report": _report(value["report"]),
             "tries": _tries(value.get("tries")),
             "history": tuple(_past(each) for each in value.get("history", ())),
+            "counted_for": tuple(str(each) for each in value.get("counted_for", ())),
             "origin": _plain(Origin, value["origin"]) if value.get("origin") else None,
             "newer_fields": newer,
         }

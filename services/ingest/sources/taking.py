@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
+from kit.access.principal import Principal
 from services.ingest.documents.models import Document, Lane, Origin
 from services.ingest.documents.uploads.upload import Upload, Uploads
 from services.ingest.sources.comparing import Renaming, name_of_document
@@ -63,5 +64,6 @@ class FileTaking:
             lane=Lane.BULK,
             origin=Origin(source.source_id, file.key, version),
             access=access,
+            counted_for=Principal(source.tenant_id, source.owner),
         )
         return upload, is_whole

@@ -59,8 +59,8 @@ def _limit(message: pb.Limit) -> Limit:
     limit = Limit(What(message.what), message.amount, Per(message.per))
     if not limit.is_possible:
         raise InvalidRequest(
-            f"a limit is {message.what} for each {message.per}; credits are a balance, which is written credits=500/ever, and all "
-            "else is counted for each second, minute, hour, day or month",
+            f"a limit is {message.what} for each {message.per}; credits, storage and stored_documents have no window, as in "
+            "credits=500/ever, and all else is counted for each second, minute, hour, day or month",
             field="limits",
         )
     if not (0 <= message.amount <= _MOST and math.isfinite(message.amount)):

@@ -15,7 +15,7 @@ from kit.access.principal import Principal
 from kit.errors import Unavailable
 from kit.limits.counters import UNITS, Counter, Counters
 from kit.limits.errors import limit_reached
-from kit.limits.rules import Applied, Limit, Rules, Scope, What, Whose
+from kit.limits.rules import STORED, Applied, Limit, Rules, Scope, What, Whose
 from services.orchestrator.log.events import Budgets, RunMode, RunStatus, Usage
 from services.orchestrator.models import Reserved, RunRecord
 
@@ -102,8 +102,9 @@ class Reservations:
         await self._add(record, [(each, -each.amount) for each in record.reserved])
 
     async def states(self, principal: Principal) -> Sequence[LimitState]:
-        """The limits that hold for a caller. Raises Unavailable."""
-        now, found = self._now(), self._rules.of(principal)
+        """The limits that hold for a caller, but for those of what is stored, which ingest knows. Raises Unavailable."""
+        now = self._now()
+        found = [each for each in self._rules.of(principal) if each.limit.what not in STORED]
         values = await asyncio.gather(*(self._counters.value(_counter(each, now)) for each in found))
         return [
             LimitState(each, _used(each, value), each.limit.per.end(now))
@@ -151,7 +152,7 @@ def _wanted(limit: Limit, record: RunRecord, most: Budgets, prices: Prices) -> i
     asked, mode = record.request.budgets, record.request.mode
     is_research = mode is RunMode.AGENT
     match limit.what:
-        case What.REQUESTS | What.DOCUMENTS:
+        case What.REQUESTS | What.DOCUMENTS | What.STORAGE | What.STORED_DOCUMENTS:
             return 0
         case What.CREDITS:
             return prices.research if is_research else prices.run

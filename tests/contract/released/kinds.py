@@ -617,6 +617,7 @@ _DOCUMENT = Document(
         PastRevision(Revision("rev-0", 0, _CONTENT), RevisionPhase.FAILED, AT, error=_FAILURE),
         PastRevision(Revision("rev-1", 1, _CONTENT, by="ann", queued_at=AT), RevisionPhase.ACTIVE, AT, 2, 3),
     ),
+    counted_for=("subject:ann", "group:/staff"),
 )
 _SOURCE = SourceRecord(
     "acme",

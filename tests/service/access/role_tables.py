@@ -217,6 +217,7 @@ RPCS_WITHOUT_IDS = {
     "orchestrator/SwitchAgent",
     "orchestrator/GetModels",
     "orchestrator/SetModel",
+    "ingest/GetStorageLimits",
     "orchestrator/GetLimits",
     "orchestrator/ListLimitRules",
     "orchestrator/SetLimitRule",

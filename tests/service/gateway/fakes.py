@@ -236,6 +236,10 @@ class FakeIngest(ingest_pb2_grpc.IngestServiceServicer):
             raise FailedPrecondition("the collection default stays", reason="COLLECTION_PROTECTED")
         return ingest_pb2.DeleteCollectionResponse(cleared=request.collection_id != "large")
 
+    async def GetStorageLimits(self, request: Any, context: Any) -> ingest_pb2.GetStorageLimitsResponse:
+        limit = ingest_pb2.StorageLimit(whose="tenant", what="storage", amount=1_000_000, used=600)
+        return ingest_pb2.GetStorageLimitsResponse(limits=[limit])
+
     async def GetJobCounts(self, request: Any, context: Any) -> ingest_pb2.GetJobCountsResponse:
         return ingest_pb2.GetJobCountsResponse(queued_count=2, dead_letter_count=len(self.dead_letters))
 

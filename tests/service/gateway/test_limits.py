@@ -12,7 +12,9 @@ TOKENS = {"what": "tokens", "amount": 1000, "per": "hour"}
 
 
 async def test_limits_and_rules_are_shown_and_set(client: httpx.AsyncClient) -> None:
-    (state,) = (await client.get("/v1/limits")).json()["limits"]
+    state, stored = (await client.get("/v1/limits")).json()["limits"]
+    storage = {"what": "storage", "amount": 1_000_000, "per": "ever"}
+    assert stored == {"whose": "tenant", "limit": storage, "used": 600, "free_at": None}
     assert (state["whose"], state["limit"], state["used"]) == ("subject", TOKENS, 10)
     (rule,) = (await client.get("/v1/limits/rules")).json()["rules"]
     assert rule["whose"] == "subject:*"

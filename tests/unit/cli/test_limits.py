@@ -17,6 +17,14 @@ def test_limits_are_shown_with_what_is_used(server: FakeServer, groundwork: Comm
     shown = groundwork("limits").stdout.splitlines()
     assert "200,000 tokens an hour" in shown[1]
     assert "1,500" in shown[1]
+    stored = {
+        "whose": "tenant",
+        "limit": {"what": "storage", "amount": 1e10, "per": "ever"},
+        "used": 5.0,
+        "free_at": None,
+    }
+    server.on("GET", "/v1/limits", lambda http: http.json({"limits": [stored]}))
+    assert "10,000,000,000 bytes stored in all" in groundwork("limits").stdout
     server.on("GET", "/v1/limits", lambda http: http.json({"limits": []}))
     assert groundwork("limits").stdout == "Nothing limits what you use.\n"
 
@@ -31,6 +39,17 @@ def test_rules_are_listed_set_and_removed(server: FakeServer, groundwork: Comman
     assert groundwork("limits", "set", "subject:*", "tokens=200000/hour").exit_code == 0
     assert groundwork("limits", "remove", "subject:*").exit_code == 0
     assert sent == [{"limits": [TOKENS]}, {"limits": []}]
+
+
+def test_storage_is_limited_in_all_and_in_units(server: FakeServer, groundwork: Command) -> None:
+    sent: list[object] = []
+    server.on("PUT", "/v1/limits/rules/all", lambda http: (sent.append(json.loads(http.body)), http.json(RULE)))
+    assert (
+        groundwork("limits", "set", "all", "storage=1.5GiB", "stored_documents=1000", "tokens=200000/hour").exit_code
+        == 0
+    )
+    storage = {"what": "storage", "amount": 1.5 * 2**30, "per": "ever"}
+    assert sent == [{"limits": [storage, {"what": "stored_documents", "amount": 1000.0, "per": "ever"}, TOKENS]}]
 
 
 def test_name_of_a_group_keeps_its_slashes(server: FakeServer, groundwork: Command) -> None:

@@ -1,14 +1,18 @@
-"""How much a tenant may store."""
+"""How much a tenant, a group, a user or an API key may store."""
 
 import asyncio
+import hashlib
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from kit.access.principal import Principal
+from kit.limits.rules import EACH, Limit, Per, Scope, What, Whose
 from services.ingest.documents.uploads.upload import Upload
 from services.ingest.errors import StorageQuotaExceeded
-from tests.unit.ingest.world import ANN, TENANT, World
+from tests.unit.ingest.world import ANN, BOB, TENANT, World
 
 MIB = 1024 * 1024
 
@@ -31,7 +35,7 @@ async def test_upload_beyond_the_quota_is_refused_before_its_bytes_are_taken(wor
         taken.append(b"c")
         yield b"c"
 
-    with pytest.raises(StorageQuotaExceeded, match=r"1\.8 MiB of 2\.0 MiB are used"):
+    with pytest.raises(StorageQuotaExceeded, match=r"your tenant may store 2\.0 MiB, and 1\.8 MiB are used"):
         await world.uploads.upload(ANN, Upload("default", "c.txt", int(0.9 * MIB), "", {}), pieces())
     assert taken == []
 
@@ -78,3 +82,95 @@ async def test_tenant_without_a_quota_is_not_bound(tmp_path: Path) -> None:
     world = World(tmp_path)
     for letter in "abc":
         await world.upload(_file(letter), name=f"{letter}.txt")
+
+
+GROUP, KEY = Whose(Scope.GROUP, TENANT, "/staff"), Whose(Scope.KEY, TENANT, EACH)
+ALL, EACH_SUBJECT, EACH_TENANT = Whose(Scope.ALL), Whose(Scope.SUBJECT, TENANT, EACH), Whose(Scope.TENANT, EACH)
+STAFF = Principal(TENANT, "ann", groups=frozenset({"/staff"}), key_id="k" * 24)
+
+
+def _limit(world: World, whose: Whose, *, mib: float = 0, documents: int = 0) -> None:
+    storage = [Limit(What.STORAGE, mib * MIB, Per.EVER)] if mib else []
+    world.limit_rules.set(
+        whose, [*storage, *([Limit(What.STORED_DOCUMENTS, documents, Per.EVER)] if documents else [])]
+    )
+
+
+@pytest.mark.parametrize(
+    ("whose", "label"),
+    [(ALL, "all"), (EACH_TENANT, "tenant"), (GROUP, "group:/staff"), (EACH_SUBJECT, "subject"), (KEY, "key")],
+)
+async def test_upload_says_whose_limit_of_storage_it_exceeds(tmp_path: Path, whose: Whose, label: str) -> None:
+    world = World(tmp_path)
+    _limit(world, whose, mib=1)
+    first = await world.upload(_file("a"), name="a.txt", caller=STAFF)
+    with pytest.raises(StorageQuotaExceeded) as refused:
+        await world.upload(_file("b"), name="b.txt", caller=STAFF)
+    said = refused.value.metadata
+    assert (said["limit"], said["whose"], said["amount"], said["per"]) == ("storage", label, str(MIB), "ever")
+    assert ("used" in said) == (label != "all")
+    assert len(world.files.files) == 1
+    await world.deletion.delete(TENANT, first.document_id)
+    await world.upload(_file("b"), name="b.txt", caller=STAFF)
+
+
+async def test_users_have_room_of_their_own_under_a_limit_for_each(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    _limit(world, EACH_SUBJECT, mib=1)
+    await world.upload(_file("a"), name="a.txt")
+    states = await world.storage.states(BOB)
+    assert [(each.applied.whose.member, each.used) for each in states] == [("bob", 0)]
+
+
+async def test_tightest_limit_holds_and_changes_at_once(tmp_path: Path) -> None:
+    world = World(tmp_path, quota_bytes=2 * MIB)
+    _limit(world, EACH_SUBJECT, mib=1)
+    await world.upload(_file("a"), name="a.txt")
+    with pytest.raises(StorageQuotaExceeded, match=r"you may store 1\.0 MiB"):
+        await world.upload(_file("b"), name="b.txt")
+    _limit(world, EACH_SUBJECT)
+    await world.upload(_file("b"), name="b.txt")
+    with pytest.raises(StorageQuotaExceeded, match=r"your tenant may store 2\.0 MiB"):
+        await world.upload(_file("c"), name="c.txt")
+
+
+async def test_rule_about_storage_takes_the_place_of_the_setting_and_one_about_something_else_does_not(
+    world: World,
+) -> None:
+    tenant = Whose(Scope.TENANT, TENANT)
+    world.limit_rules.set(tenant, [Limit(What.TOKENS, 5, Per.DAY)])
+    assert [each.applied.limit.amount for each in await world.storage.states(ANN)] == [2 * MIB]
+    _limit(world, tenant, mib=3)
+    assert [each.applied.limit.amount for each in await world.storage.states(ANN)] == [3 * MIB]
+
+
+async def test_one_document_too_many_is_refused_and_leaves_nothing(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    _limit(world, EACH_SUBJECT, documents=2)
+    first = await world.upload("a", name="a.txt")
+    await world.upload("b", name="b.txt")
+    with pytest.raises(StorageQuotaExceeded, match="one document too many: you may store 2 documents") as refused:
+        await world.upload("c", name="c.txt")
+    assert refused.value.metadata["limit"] == "stored_documents"
+    assert len(world.files.files) == 2
+    await world.upload("another b", name="b.txt")  # a new version is no further document
+    await world.deletion.delete(TENANT, first.document_id)
+    await world.upload("c", name="c.txt")
+    assert [each.used for each in await world.storage.states(ANN)] == [2]
+
+
+async def test_document_of_an_earlier_version_counts_for_the_subject_of_its_revision(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    stored = await world.store.get(TENANT, (await world.upload(_file("a"), name="a.txt")).document_id)
+    assert stored is not None
+    await world.store.update(replace(stored.document, counted_for=()), stored.version)
+    _limit(world, EACH_SUBJECT, mib=2)
+    assert [each.used for each in await world.storage.states(ANN)] == [len(_file("a"))]
+
+
+async def test_full_user_may_upload_what_is_theirs_already(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    await world.upload(_file("a"), name="a.txt")
+    _limit(world, EACH_SUBJECT, mib=0.5)
+    sha256 = hashlib.sha256(_file("a").encode()).hexdigest()
+    await world.upload(_file("a"), name="same.txt", sha256=sha256, size_bytes=len(_file("a")))

@@ -21,7 +21,7 @@ from services.ingest.documents.models import Document, IngestJob, Lane
 from services.ingest.documents.revising import Reviser
 from services.ingest.documents.uploads.document_limits import DocumentLimits
 from services.ingest.documents.uploads.lanes import LaneChoice
-from services.ingest.documents.uploads.quota import StorageQuotas
+from services.ingest.documents.uploads.storage_limits import StorageLimits, default_limits
 from services.ingest.documents.uploads.upload import Limits, Upload, Uploads
 from services.ingest.fairness import FairShares
 from services.ingest.metrics import Metrics
@@ -117,7 +117,6 @@ class World:
         self, folder: Path, *, scanner: Scanner | None = None, takes_unscanned: bool = False, quota_bytes: int = 0
     ) -> None:
         self.scanner = scanner
-        self.quotas = {TENANT: quota_bytes}
         self.clock = Clock()
         self.registry = CollectorRegistry()
         self.metrics = Metrics(self.registry)
@@ -142,7 +141,8 @@ class World:
         self.access_desk = AccessDesk(self.store, self.access, self.catalog, self.lists, self.clock)
         self.reviser = Reviser(self.store, self.jobs, self.clock, new_id=lambda: f"{next(numbers):032x}")
         self.listing = Listing(self.store, self.collections, self.files, self.catalog, self.access, spool)
-        self.limit_rules, self.counters = Rules(), MemoryCounters()
+        self.limit_rules, self.counters = Rules(default_limits(0, {TENANT: quota_bytes})), MemoryCounters()
+        self.storage = StorageLimits(self.store, self.limit_rules)
         self.uploads = Uploads(
             document_limits=DocumentLimits(self.limit_rules, self.counters, self.clock),
             documents=self.store,
@@ -159,7 +159,7 @@ class World:
             now=self.clock,
             new_id=lambda: f"{next(numbers):032x}",
             lanes=LaneChoice(BULK_AFTER, self.clock.seconds),
-            quotas=StorageQuotas(self.store, 0, self.quotas),
+            storage=self.storage,
             gatekeeper=Gatekeeper(self.scanner, self.metrics, takes_unscanned=takes_unscanned),
             sleep=_no_sleep,
         )

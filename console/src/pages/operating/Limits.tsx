@@ -11,12 +11,14 @@ import { useMay } from "../../shell/caller";
 
 type Limit = Schemas["Limit"];
 type Rule = Schemas["LimitRule"];
-const THINGS: Limit["what"][] = ["requests", "runs", "research_runs", "tokens", "dollars", "tool_calls", "seconds", "documents", "credits"];
+const IN_ALL: Limit["what"][] = ["credits", "storage", "stored_documents"];
+const COUNTED: Limit["what"][] = ["requests", "runs", "research_runs", "tokens", "dollars", "tool_calls", "seconds", "documents"];
+const THINGS = [...COUNTED, ...IN_ALL];
 const WINDOWS: Limit["per"][] = ["second", "minute", "hour", "day", "month", "ever"];
 const FIRST: Limit = { what: "tokens", amount: 200_000, per: "day" };
 
-/** Credits are a balance; all else is counted anew in each window. */
-const windowsOf = (what: Limit["what"]) => WINDOWS.filter((per) => (per === "ever") === (what === "credits"));
+/** Credits and what is stored have no window; all else is counted anew in each. */
+const windowsOf = (what: Limit["what"]) => WINDOWS.filter((per) => (per === "ever") === IN_ALL.includes(what));
 const MOST_LIMITS = THINGS.flatMap(windowsOf).length;
 
 /** What the caller may use and has used; for those who may, the rules about others. */
@@ -45,7 +47,9 @@ export function Limits() {
                 {used === null || used === undefined
                   ? amount(limit)
                   : t("limits.used", { used: amount({ ...limit, amount: used }), amount: amount(limit) })}{" "}
-                · {free_at ? t("limits.freeAt", { moment: format.moment(free_at) }) : t("limits.untilGranted")}
+                · {free_at
+                  ? t("limits.freeAt", { moment: format.moment(free_at) })
+                  : t(limit.what === "credits" ? "limits.untilGranted" : "limits.untilDeleted")}
               </p>
             </li>
           ))}

@@ -3050,3 +3050,80 @@ class DeleteSourceResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___DeleteSourceResponse: _TypeAlias = DeleteSourceResponse  # noqa: Y015
+
+@_typing.final
+class GetStorageLimitsRequest(_message.Message):
+    """Asks how much the caller may store."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetStorageLimitsRequest: _TypeAlias = GetStorageLimitsRequest  # noqa: Y015
+
+@_typing.final
+class GetStorageLimitsResponse(_message.Message):
+    """The limits of what is stored; empty where there are none."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    LIMITS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def limits(self) -> _containers.RepeatedCompositeFieldContainer[Global___StorageLimit]:
+        """All of them hold: the tightest decides."""
+
+    def __init__(
+        self,
+        *,
+        limits: _abc.Iterable[Global___StorageLimit] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["limits", b"limits"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetStorageLimitsResponse: _TypeAlias = GetStorageLimitsResponse  # noqa: Y015
+
+@_typing.final
+class StorageLimit(_message.Message):
+    """A limit of what is stored, and how much of it is used."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    WHOSE_FIELD_NUMBER: _builtins.int
+    WHAT_FIELD_NUMBER: _builtins.int
+    AMOUNT_FIELD_NUMBER: _builtins.int
+    USED_FIELD_NUMBER: _builtins.int
+    whose: _builtins.str
+    """Whose files and documents it sums up: "all", "tenant", "group:NAME", "subject" or "key"."""
+    what: _builtins.str
+    """"storage" (bytes of files) or "stored_documents"."""
+    amount: _builtins.float
+    """At most so much; 0 allows none."""
+    used: _builtins.float
+    """Stored now. Absent from "all" for callers who are no operators."""
+    def __init__(
+        self,
+        *,
+        whose: _builtins.str = ...,
+        what: _builtins.str = ...,
+        amount: _builtins.float = ...,
+        used: _builtins.float | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_used", b"_used", "used", b"used"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_used", b"_used", "amount", b"amount", "used", b"used", "what", b"what", "whose", b"whose"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__used: _TypeAlias = _typing.Literal["used"]  # noqa: Y015
+    _WhichOneofArgType__used: _TypeAlias = _typing.Literal["_used", b"_used"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__used) -> _WhichOneofReturnType__used | None: ...
+
+Global___StorageLimit: _TypeAlias = StorageLimit  # noqa: Y015

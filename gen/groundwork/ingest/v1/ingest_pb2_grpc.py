@@ -139,6 +139,11 @@ class IngestServiceStub:
                 request_serializer=groundwork_dot_ingest_dot_v1_dot_ingest__pb2.GetJobCountsRequest.SerializeToString,
                 response_deserializer=groundwork_dot_ingest_dot_v1_dot_ingest__pb2.GetJobCountsResponse.FromString,
                 _registered_method=True)
+        self.GetStorageLimits = channel.unary_unary(
+                '/groundwork.ingest.v1.IngestService/GetStorageLimits',
+                request_serializer=groundwork_dot_ingest_dot_v1_dot_ingest__pb2.GetStorageLimitsRequest.SerializeToString,
+                response_deserializer=groundwork_dot_ingest_dot_v1_dot_ingest__pb2.GetStorageLimitsResponse.FromString,
+                _registered_method=True)
         self.ListDeadLetters = channel.unary_unary(
                 '/groundwork.ingest.v1.IngestService/ListDeadLetters',
                 request_serializer=groundwork_dot_ingest_dot_v1_dot_ingest__pb2.ListDeadLettersRequest.SerializeToString,
@@ -343,6 +348,13 @@ class IngestServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def GetStorageLimits(self, request, context):
+        """The limits of what the caller may store, and how much is stored.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ListDeadLetters(self, request, context):
         """Jobs that were given up although nothing is known to be wrong with the file, newest first.
         """
@@ -516,6 +528,11 @@ def add_IngestServiceServicer_to_server(servicer, server):
                     servicer.GetJobCounts,
                     request_deserializer=groundwork_dot_ingest_dot_v1_dot_ingest__pb2.GetJobCountsRequest.FromString,
                     response_serializer=groundwork_dot_ingest_dot_v1_dot_ingest__pb2.GetJobCountsResponse.SerializeToString,
+            ),
+            'GetStorageLimits': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetStorageLimits,
+                    request_deserializer=groundwork_dot_ingest_dot_v1_dot_ingest__pb2.GetStorageLimitsRequest.FromString,
+                    response_serializer=groundwork_dot_ingest_dot_v1_dot_ingest__pb2.GetStorageLimitsResponse.SerializeToString,
             ),
             'ListDeadLetters': grpc.unary_unary_rpc_method_handler(
                     servicer.ListDeadLetters,
@@ -1113,6 +1130,33 @@ class IngestService:
             '/groundwork.ingest.v1.IngestService/GetJobCounts',
             groundwork_dot_ingest_dot_v1_dot_ingest__pb2.GetJobCountsRequest.SerializeToString,
             groundwork_dot_ingest_dot_v1_dot_ingest__pb2.GetJobCountsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetStorageLimits(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/groundwork.ingest.v1.IngestService/GetStorageLimits',
+            groundwork_dot_ingest_dot_v1_dot_ingest__pb2.GetStorageLimitsRequest.SerializeToString,
+            groundwork_dot_ingest_dot_v1_dot_ingest__pb2.GetStorageLimitsResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -69,6 +69,8 @@ class IngestServiceStub:
     """Takes the role from a subject or a group. Harmless when repeated. It takes the role of an owner."""
     GetJobCounts: _aio.UnaryUnaryMultiCallable[_ingest_pb2.GetJobCountsRequest, _ingest_pb2.GetJobCountsResponse]
     """How much work waits, and how much was given up, in the collections that the caller may read."""
+    GetStorageLimits: _aio.UnaryUnaryMultiCallable[_ingest_pb2.GetStorageLimitsRequest, _ingest_pb2.GetStorageLimitsResponse]
+    """The limits of what the caller may store, and how much is stored."""
     ListDeadLetters: _aio.UnaryUnaryMultiCallable[_ingest_pb2.ListDeadLettersRequest, _ingest_pb2.ListDeadLettersResponse]
     """Jobs that were given up although nothing is known to be wrong with the file, newest first."""
     RequeueDeadLetter: _aio.UnaryUnaryMultiCallable[_ingest_pb2.RequeueDeadLetterRequest, _ingest_pb2.RequeueDeadLetterResponse]
@@ -267,6 +269,14 @@ class IngestServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _aio.ServicerContext[_ingest_pb2.GetJobCountsRequest, _abc.Awaitable[_ingest_pb2.GetJobCountsResponse]],
     ) -> _abc.Awaitable[_ingest_pb2.GetJobCountsResponse]:
         """How much work waits, and how much was given up, in the collections that the caller may read."""
+
+    @_abc_1.abstractmethod
+    def GetStorageLimits(
+        self,
+        request: _ingest_pb2.GetStorageLimitsRequest,
+        context: _aio.ServicerContext[_ingest_pb2.GetStorageLimitsRequest, _abc.Awaitable[_ingest_pb2.GetStorageLimitsResponse]],
+    ) -> _abc.Awaitable[_ingest_pb2.GetStorageLimitsResponse]:
+        """The limits of what the caller may store, and how much is stored."""
 
     @_abc_1.abstractmethod
     def ListDeadLetters(

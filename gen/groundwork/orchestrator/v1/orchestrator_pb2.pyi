@@ -3727,12 +3727,13 @@ class Limit(_message.Message):
     PER_FIELD_NUMBER: _builtins.int
     what: _builtins.str
     """What is counted: "requests" (to the gateway), "runs", "research_runs", "tokens", "dollars", "tool_calls", "seconds" (worked on runs),
-    "documents" (uploaded) or "credits" (which answers take from what was granted).
+    "documents" (uploaded), "credits" (which answers take from what was granted), "storage" (bytes of files that are stored) or
+    "stored_documents" (documents that are there).
     """
     amount: _builtins.float
     """At most so much; 0 allows none."""
     per: _builtins.str
-    """"second", "minute", "hour", "day" or "month"; of credits, and of nothing else, "ever"."""
+    """"second", "minute", "hour", "day" or "month"; of credits, storage and stored documents, and of nothing else, "ever"."""
     def __init__(
         self,
         *,

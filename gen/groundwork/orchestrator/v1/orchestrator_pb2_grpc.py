@@ -272,7 +272,7 @@ class OrchestratorServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def GetLimits(self, request, context):
-        """The limits that hold for the caller, and how much of each is used.
+        """The limits that hold for the caller, and how much of each is used; but for those of what is stored: IngestService.GetStorageLimits.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -69,7 +69,7 @@ class OrchestratorServiceStub:
     GetUsage: _aio.UnaryUnaryMultiCallable[_orchestrator_pb2.GetUsageRequest, _orchestrator_pb2.GetUsageResponse]
     """What the runs of a user have cost. Those of others need the scope "admin": PERMISSION_DENIED with reason SCOPE_MISSING."""
     GetLimits: _aio.UnaryUnaryMultiCallable[_orchestrator_pb2.GetLimitsRequest, _orchestrator_pb2.GetLimitsResponse]
-    """The limits that hold for the caller, and how much of each is used."""
+    """The limits that hold for the caller, and how much of each is used; but for those of what is stored: IngestService.GetStorageLimits."""
     ListLimitRules: _aio.UnaryUnaryMultiCallable[_orchestrator_pb2.ListLimitRulesRequest, _orchestrator_pb2.ListLimitRulesResponse]
     """The rules about the caller's tenant and its users; an operator sees all."""
     SetLimitRule: _aio.UnaryUnaryMultiCallable[_orchestrator_pb2.SetLimitRuleRequest, _orchestrator_pb2.SetLimitRuleResponse]
@@ -240,7 +240,7 @@ class OrchestratorServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _orchestrator_pb2.GetLimitsRequest,
         context: _aio.ServicerContext[_orchestrator_pb2.GetLimitsRequest, _abc.Awaitable[_orchestrator_pb2.GetLimitsResponse]],
     ) -> _abc.Awaitable[_orchestrator_pb2.GetLimitsResponse]:
-        """The limits that hold for the caller, and how much of each is used."""
+        """The limits that hold for the caller, and how much of each is used; but for those of what is stored: IngestService.GetStorageLimits."""
 
     @_abc_1.abstractmethod
     def ListLimitRules(

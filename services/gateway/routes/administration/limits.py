@@ -1,8 +1,10 @@
 """How much a caller may use, and rules about it."""
 
+import asyncio
 from typing import Annotated
 
 from fastapi import APIRouter, Path
+from groundwork.ingest.v1 import ingest_pb2
 from groundwork.orchestrator.v1 import orchestrator_pb2 as pb
 from starlette.convertors import StringConvertor, register_url_convertor
 
@@ -11,7 +13,7 @@ from services.gateway.access.scopes import NEEDS_ADMIN, NEEDS_QUERY
 from services.gateway.backends import Services
 from services.gateway.encoding import encode
 from services.gateway.errors import RequestsNotCounted
-from services.gateway.schemas.administration.limits import LimitList, LimitRule, LimitRules, NewLimits
+from services.gateway.schemas.administration.limits import LimitList, LimitRule, LimitRules, LimitState, NewLimits
 from services.gateway.schemas.fields import Pattern
 from services.gateway.schemas.problem import problems
 
@@ -34,9 +36,22 @@ _WHOSE = Pattern(
 
 @router.get("", dependencies=[NEEDS_QUERY], responses=problems())
 async def get_limits(services: Services) -> LimitList:
-    """How many requests, questions, tokens, dollars, calls of tools and seconds you may use, and how much of that is used."""
-    answer = await services.orchestrator.GetLimits(pb.GetLimitsRequest(), timeout=services.settings.rpc_timeout_s)
-    return LimitList.model_validate(encode(answer))
+    """How many requests, questions, tokens, dollars, calls of tools and seconds you may use, how many bytes and documents you may
+    store, and how much of that is used."""
+    timeout_s = services.settings.rpc_timeout_s
+    used, stored = await asyncio.gather(
+        services.orchestrator.GetLimits(pb.GetLimitsRequest(), timeout=timeout_s),
+        services.ingest.GetStorageLimits(ingest_pb2.GetStorageLimitsRequest(), timeout=timeout_s),
+    )
+    limits = LimitList.model_validate(encode(used)).limits
+    return LimitList(limits=[*limits, *(_storage_state(each) for each in stored.limits)])
+
+
+def _storage_state(state: ingest_pb2.StorageLimit) -> LimitState:
+    """A limit of what is stored, as the others are shown."""
+    limit = {"what": state.what, "amount": state.amount, "per": "ever"}
+    used = state.used if state.HasField("used") else None
+    return LimitState.model_validate({"whose": state.whose, "limit": limit, "used": used})
 
 
 @router.get("/rules", dependencies=[NEEDS_ADMIN], responses=problems())

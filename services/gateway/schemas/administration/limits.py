@@ -14,16 +14,28 @@ class Limit(RequestBody):
     """At most so much of something in each second, minute, hour, day or month (UTC), or in all."""
 
     what: Literal[
-        "requests", "runs", "research_runs", "tokens", "dollars", "tool_calls", "seconds", "documents", "credits"
+        "requests",
+        "runs",
+        "research_runs",
+        "tokens",
+        "dollars",
+        "tool_calls",
+        "seconds",
+        "documents",
+        "credits",
+        "storage",
+        "stored_documents",
     ] = Field(
         description="What is counted: `seconds` are those worked on answers, `documents` files that are uploaded, "
-        "`credits` what answers take from what was granted."
+        "`credits` what answers take from what was granted, `storage` bytes of files that are stored, `stored_documents` "
+        "documents that are there."
     )
     amount: Annotated[float, Field(ge=0, le=_MOST, allow_inf_nan=False)] = Field(
         description="At most so much; 0 allows none."
     )
     per: Literal["second", "minute", "hour", "day", "month", "ever"] = Field(
-        description="For how long. Credits are `ever`: a balance that only a grant fills. Nothing else is."
+        description="For how long. `ever` of `credits`, a balance that only a grant fills, and of `storage` and "
+        "`stored_documents`, which deleting frees. Nothing else is."
     )
 
 
@@ -37,7 +49,7 @@ class LimitState(BaseModel):
         description="Used in this window, with what questions that are being answered have reserved. Of `all` only "
         "operators see it.",
     )
-    free_at: Moment | None = Field(default=None, description="When counting begins anew; null of credits.")
+    free_at: Moment | None = Field(default=None, description="When counting begins anew; null of what is `ever`.")
 
 
 class LimitList(BaseModel):
@@ -70,5 +82,5 @@ class NewLimits(RequestBody):
     """The limits of a rule."""
 
     limits: list[Limit] = Field(
-        max_length=41, description="They take the place of those until now; none removes the rule."
+        max_length=43, description="They take the place of those until now; none removes the rule."
     )

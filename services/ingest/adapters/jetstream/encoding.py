@@ -5,7 +5,8 @@ from datetime import datetime
 from google.protobuf.timestamp_pb2 import Timestamp
 from groundwork.ingest.v1 import ingest_pb2
 
-from kit.access.principal import Principal
+from kit.access.principal import OPERATOR, Principal
+from kit.limits.rules import Scope
 from kit.stores.collections import Member, MemberKind, Role, Visibility, role_of
 from kit.stores.document_access import DocumentAccess
 from services.ingest.documents.access import access_list
@@ -20,6 +21,7 @@ from services.ingest.documents.models import (
     RevisionPhase,
     Status,
 )
+from services.ingest.documents.uploads.storage_limits import StorageState
 from services.ingest.work.models import JobCounts, RequeueOutcome
 
 _STATUS = {
@@ -95,6 +97,15 @@ def document_message(document: Document) -> ingest_pb2.Document:
         copies=document.copies,
         batch=document.batch,
     )
+
+
+def storage_limit_message(state: StorageState, caller: Principal) -> ingest_pb2.StorageLimit:
+    """What a caller learns of a limit: how much all tenants store together is an operator's to know."""
+    whose, limit = state.applied.whose, state.applied.limit
+    message = ingest_pb2.StorageLimit(whose=whose.label, what=limit.what.value, amount=limit.amount)
+    if whose.scope is not Scope.ALL or caller.may(OPERATOR):
+        message.used = state.used
+    return message
 
 
 def revision_message(past: PastRevision) -> ingest_pb2.DocumentRevision:

@@ -32,7 +32,7 @@ from services.ingest.documents.uploads import naming
 from services.ingest.documents.uploads.appending import append_text, check_appendable, has_appended, one_piece
 from services.ingest.documents.uploads.document_limits import DocumentLimits
 from services.ingest.documents.uploads.lanes import LaneChoice
-from services.ingest.documents.uploads.quota import StorageQuotas
+from services.ingest.documents.uploads.storage_limits import StorageLimits
 from services.ingest.errors import (
     BadAccess,
     BadUpload,
@@ -40,6 +40,7 @@ from services.ingest.errors import (
     DocumentChanged,
     DocumentNotFound,
     NameTaken,
+    StorageQuotaExceeded,
     UploadCorrupt,
 )
 from services.ingest.ports import AccessLists, DocumentStore, FileStore, Keys, Leases
@@ -76,6 +77,8 @@ class Upload:
     keeps its own."""
     by: Principal | None = None
     """Who uploads it; None for a source."""
+    counted_for: Principal | None = None
+    """Of a source: under whose limits of storage it counts."""
     keep: bool = False
     """Whether the file is stored and not read."""
     copy_of: str = ""
@@ -132,7 +135,7 @@ class Uploads:
         now: Callable[[], datetime],
         new_id: Callable[[], str],
         lanes: LaneChoice,
-        quotas: StorageQuotas,
+        storage: StorageLimits,
         document_limits: DocumentLimits,
         gatekeeper: Gatekeeper,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
@@ -151,7 +154,7 @@ class Uploads:
         self._now = now
         self._new_id = new_id
         self._lanes = lanes
-        self._quotas = quotas
+        self._storage = storage
         self._document_limits = document_limits
         self._gatekeeper = gatekeeper
         self._sleep = sleep
@@ -166,7 +169,7 @@ class Uploads:
         upload = replace(upload, by=caller, lane=self._lanes.choose(caller, upload.collection_id, upload.lane))
         async with (
             self._document_limits.hold(caller) as counted,
-            self._received(tenant_id, upload, data) as (upload, content, file),
+            self._received(upload, data) as (upload, content, file),
         ):
             taken: list[Document] = []
 
@@ -193,7 +196,7 @@ class Uploads:
     ) -> Document:
         """As `upload`, for a file of a source, whose right to the collection its maker has shown. `moved_from` says for a content
         which document it is that had another name before; empty for none. Raises NameTaken."""
-        async with self._received(tenant_id, _checked(upload), data) as (received, content, file):
+        async with self._received(_checked(upload), data) as (received, content, file):
             if document_id := moved_from(content.sha256):
                 moved = await self._move(tenant_id, received, content, document_id)
                 if moved is not None:
@@ -203,26 +206,27 @@ class Uploads:
 
     @asynccontextmanager
     async def _received(
-        self, tenant_id: str, upload: Upload, data: AsyncIterator[bytes]
+        self, upload: Upload, data: AsyncIterator[bytes]
     ) -> AsyncIterator[tuple[Upload, Content, SpooledFile]]:
         """The file on local disk, as far as it may be stored."""
         charset, limits = naming.checked_encoding(upload.encoding), self._limits
+        uploader = _uploader(upload)
         if upload.size_bytes > limits.file_bytes:
             raise too_large(upload.name, limits.file_bytes)
         async with (
-            self._quotas.hold(tenant_id, upload.name, upload.size_bytes),
+            self._storage.hold(uploader, upload.name, upload.size_bytes, upload.sha256.lower()) as room,
             self._spool.received(
                 data, name=upload.name, limit_bytes=limits.file_bytes, idle_timeout_s=limits.idle_timeout_s
             ) as file,
         ):
             _check_declared(upload, file)
-            if not upload.size_bytes:
-                await self._quotas.check(tenant_id, upload.name, file.size_bytes)
             was_scanned = await self._gatekeeper.admit(file, upload.name)
             metadata = naming.checked_metadata({**upload.metadata, **upload.late_metadata})
-            upload = replace(upload, not_scanned=not was_scanned, metadata=metadata)
+            received = replace(upload, not_scanned=not was_scanned, metadata=metadata)
             media_type = await file.read_by(lambda it: detect_media_type(it, upload.name))
-            yield upload, Content(file.sha256, file.size_bytes, with_charset(media_type, charset)), file
+            content = Content(file.sha256, file.size_bytes, with_charset(media_type, charset))
+            await room.resize(file.size_bytes, file.sha256)
+            yield received, content, file
 
     async def _there(self, caller: Principal, document_id: str) -> Document:
         """What an earlier request made. Its maker may have lost the right to it meanwhile. Raises DocumentNotFound."""
@@ -237,7 +241,9 @@ class Uploads:
     async def take_stored(self, tenant_id: str, upload: Upload, content: Content) -> Document:
         """As `upload`, for a file that another document has, by a caller whose rights were checked. Raises DocumentNotFound,
         NameTaken where another document has the name."""
-        return await self._take(tenant_id, _checked(upload), content, None)
+        upload = _checked(upload)
+        async with self._storage.hold(_uploader(upload), upload.name, content.size_bytes, content.sha256):
+            return await self._take(tenant_id, upload, content, None)
 
     async def _append(self, tenant_id: str, upload: Upload, file: SpooledFile, *, is_first: bool) -> Document:
         """The document with the file's text behind its own. It looks again whenever another writer was faster."""
@@ -256,7 +262,7 @@ class Uploads:
             )
             joined = one_piece(append_text(upload.name, text, added))
             try:
-                async with self._received(tenant_id, whole, joined) as (received, content, spooled):
+                async with self._received(whole, joined) as (received, content, spooled):
                     return await self._take(tenant_id, received, content, spooled)
             except DocumentChanged as changed:
                 present, text = await self._present(tenant_id, changed.metadata.get("document_id", ""))
@@ -282,7 +288,7 @@ class Uploads:
     async def _take(self, tenant_id: str, upload: Upload, content: Content, file: SpooledFile | None) -> Document:
         try:
             document, unused = await self._store(tenant_id, upload, content, file)
-        except DocumentChanged:
+        except (DocumentChanged, StorageQuotaExceeded):
             await self._deletion.release_file(tenant_id, content.sha256)
             raise
         await self._check_collection_survived(document)
@@ -319,7 +325,8 @@ class Uploads:
                     await self._set_access(tenant_id, named_id, upload)
                     own_id = ""  # one attempt: if there is a record of it already, that is looked at
                     made = self._created(tenant_id, named_id, upload, content)
-                    created = await self._documents.create(life.keep(made) if upload.keep else made)
+                    async with self._place(tenant_id, upload, named_id):
+                        created = await self._documents.create(life.keep(made) if upload.keep else made)
                     return created.document, ""
                 stored = await self._named(tenant_id, named_id, upload, content)
                 # One that has another name by now was cut off between its move and giving the old name back.
@@ -329,6 +336,17 @@ class Uploads:
                 named_id = await self._documents.pass_name(*place, named_id, own_id)
             except (AlreadyExists, Aborted):
                 continue
+
+    @asynccontextmanager
+    async def _place(self, tenant_id: str, upload: Upload, document_id: str) -> AsyncIterator[None]:
+        """A place for a new document, which has its name already. Raises StorageQuotaExceeded, without the name then."""
+        try:
+            async with self._storage.hold_document(_uploader(upload), upload.name):
+                yield
+        except StorageQuotaExceeded:
+            await self._lists.remove(tenant_id, document_id)
+            await self._documents.release_name(tenant_id, upload.collection_id, upload.name, document_id)
+            raise
 
     async def _named(self, tenant_id: str, document_id: str, upload: Upload, content: Content) -> StoredDocument:
         """The record of a document that has the upload's name; a tombstone where none comes. Raises AlreadyExists when it came in
@@ -370,6 +388,7 @@ class Uploads:
             not_scanned=upload.not_scanned,
             origin=origin,
             by=_subject(upload),
+            counted_for=self._storage.labels(_uploader(upload)),
         )
         await self._documents.update(revised, stored.version)
         unused = files_of(old) - files_of(revised)
@@ -461,6 +480,7 @@ class Uploads:
             copy_of=upload.copy_of,
             batch=upload.batch,
             by=_subject(upload),
+            counted_for=self._storage.labels(_uploader(upload)),
         )
 
     async def _check_collection_survived(self, document: Document) -> None:
@@ -495,6 +515,13 @@ def _changed(upload: Upload, present: Document | None) -> DocumentChanged:
 
 def _subject(upload: Upload) -> str:
     return upload.by.subject if upload.by is not None else ""
+
+
+def _uploader(upload: Upload) -> Principal:
+    """Under whose limits of storage the upload counts."""
+    found = upload.by or upload.counted_for
+    assert found is not None
+    return found
 
 
 def _checked(upload: Upload) -> Upload:
