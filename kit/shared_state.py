@@ -62,7 +62,7 @@ LIMIT_RATES = Stream(
     "LIMIT_RATES",
     "rates",
     holds="how much of each limit of a minute is used, in memory",
-    written_by=("orchestrator", "gateway", "ingest"),
+    written_by=("orchestrator", "gateway", "ingest", "tools"),
     kept_for_s=180.0,
     if_lost="counting begins anew in this minute",
     not_ours="the server adds them up",

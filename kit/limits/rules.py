@@ -113,6 +113,8 @@ class Scope(Enum):
     SUBJECT = "subject"
     KEY = "key"
     """Of what is asked with one API key."""
+    HOST = "host"
+    """Requests to one web server, for all tenants together: no rule limits them, but a setting of the tools service."""
 
     @property
     def is_within_tenant(self) -> bool:

@@ -5,7 +5,7 @@ ADR-49): all processes count as one."""
 import base64
 import json
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from nats.js import api
@@ -35,9 +35,9 @@ class JetStreamCounters:
 
     @classmethod
     @patient
-    async def open(cls, nats: Nats, *, takes_credits: bool = False) -> "JetStreamCounters":
-        """Raises Unavailable."""
-        for stream in (LIMIT_COUNTS, *_IN_MEMORY, *([LIMIT_CREDITS] if takes_credits else [])):
+    async def open(cls, nats: Nats, streams: Iterable[Stream] = (LIMIT_COUNTS, *_IN_MEMORY)) -> "JetStreamCounters":
+        """Counts in these streams alone. Raises Unavailable."""
+        for stream in streams:
             await nats.ensure_stream(_config(stream))
         return cls(nats)
 

@@ -27,6 +27,7 @@ from kit.llm.switching import ModelSwitch
 from kit.network.egress import EgressGuard, parse_networks
 from kit.process.service import Service
 from kit.rpc.channel import Channel
+from kit.shared_state import LIMIT_COUNTS, LIMIT_CREDITS, LIMIT_RATES, LIMIT_SECONDS
 from kit.stores.forgetting import ForgetQueue
 from kit.stores.message_store import lasting, open_message_store
 from services.orchestrator.adapters.jetstream.agent_switches import AgentSwitches
@@ -122,7 +123,7 @@ async def run(settings: OrchestratorSettings) -> None:
         rules = await LimitRules.open(nats)
         reservations = Reservations(
             rules.rules,
-            await JetStreamCounters.open(nats, takes_credits=True),
+            await JetStreamCounters.open(nats, (LIMIT_COUNTS, LIMIT_CREDITS, LIMIT_RATES, LIMIT_SECONDS)),
             most_budgets(settings),
             _now,
             Prices(settings.run_credits, settings.research_credits),

@@ -15,9 +15,12 @@ from groundwork.tools.v1 import tools_pb2, tools_pb2_grpc
 from kit.access.principal import current_principal
 from kit.access.sealing import Sealer
 from kit.breaker import CircuitBreaker
+from kit.limits.counters import Counters
+from kit.limits.store import JetStreamCounters
 from kit.network.egress import EgressGuard, parse_networks
 from kit.process.service import Service
 from kit.rpc.channel import Channel
+from kit.shared_state import LIMIT_RATES
 from kit.stores.message_store import open_message_store
 from services.tools import toolbox
 from services.tools.adapters.browser.running import ChromiumBrowser, find_program, problem
@@ -63,7 +66,7 @@ from services.tools.sources.tokens import Tokens
 from services.tools.web.fetching import Fetcher
 from services.tools.web.reader import Web
 from services.tools.web.searching import WebSearch
-from services.tools.web.windows import Windows
+from services.tools.web.windows import SharedWindows
 
 
 async def run(settings: ToolsSettings) -> None:
@@ -82,6 +85,7 @@ async def run(settings: ToolsSettings) -> None:
         for kept in (records, connection_records):
             service.spawn(kept.settings.follow())
             service.spawn(kept.secrets.keep_sealed())
+        counters = await JetStreamCounters.open(nats, [LIMIT_RATES])
         github, drive, mail = _connectable(service, settings, guard)
         doors = connection_doors(settings.tools_oauth, guard, _now, github=github, drive=drive, mail=mail)
         desk = ConnectionDesk(connection_records, doors, DeviceLogins(sealer, _now), _now)
@@ -89,9 +93,9 @@ async def run(settings: ToolsSettings) -> None:
         files = IngestFileReader(await service.channel(settings.ingest_worker_address, [reading]))
         services = replace(
             await _services(service, settings),
-            web=_web(service, settings, guard, processes, files),
+            web=_web(service, settings, guard, processes, files, _windows(settings, counters)),
             browser=_browser(settings, guard),
-            web_search=_web_search(settings),
+            web_search=_web_search(settings, _windows(settings, counters)),
             connections=desk.connections,
             github=github,
             mail=mail,
@@ -128,8 +132,17 @@ async def run(settings: ToolsSettings) -> None:
         await service.serve()
 
 
+def _windows(settings: ToolsSettings, counters: Counters) -> SharedWindows:
+    return SharedWindows(settings.tools_web_host_per_minute, settings.tools_web_run_pages, counters, _now)
+
+
 def _web(
-    service: Service, settings: ToolsSettings, guard: EgressGuard, processes: Processes, files: IngestFileReader
+    service: Service,
+    settings: ToolsSettings,
+    guard: EgressGuard,
+    processes: Processes,
+    files: IngestFileReader,
+    windows: SharedWindows,
 ) -> Web | None:
     if not settings.tools_web_hosts:
         return None
@@ -138,7 +151,7 @@ def _web(
     return Web(
         Fetcher(
             client,
-            Windows(settings.tools_web_host_per_minute, settings.tools_web_run_pages),
+            windows,
             hosts=settings.tools_web_hosts,
             user_agent=settings.tools_web_user_agent,
             asks_robots=settings.tools_web_robots,
@@ -161,11 +174,10 @@ def _browser(settings: ToolsSettings, guard: EgressGuard) -> ChromiumBrowser | N
     )
 
 
-def _web_search(settings: ToolsSettings) -> WebSearch | None:
+def _web_search(settings: ToolsSettings, windows: SharedWindows) -> WebSearch | None:
     engine = search_engine(settings)
     if engine is None:
         return None
-    windows = Windows(settings.tools_web_host_per_minute, settings.tools_web_run_pages)
     return WebSearch(engine, windows, fresh_s=settings.tools_web_cache_s)
 
 

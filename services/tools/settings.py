@@ -198,7 +198,7 @@ class ToolsSettings(MessageStoreSettings, LocalUserSettings, KeyedServiceSetting
     tools_web_robots: bool = True
     """Whether pages that a site's robots.txt closes to programs are left alone. Switch it off only for sites of your own."""
     tools_web_host_per_minute: int = Field(default=30, ge=1)
-    """So many requests a minute go to one web site from each process of the service."""
+    """So many requests a minute go to one web site from all processes of the service together."""
     tools_web_run_pages: int = Field(default=100, ge=1)
     """So many requests for pages are made in one run."""
     tools_web_crawl_delay_s: float = Field(default=0.5, ge=0, le=30)

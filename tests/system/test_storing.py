@@ -72,11 +72,11 @@ def test_upload_beyond_the_quota_is_refused_until_something_is_deleted(system: G
         api.settled(large["id"])
         rule = {"what": "storage", "amount": 2 * QUOTA_BYTES, "per": "ever"}
         assert api.http.put("/v1/limits/rules/tenant:*", json={"limits": [rule]}).is_success
-        wait_until(lambda: _storage(api)["limit"] == rule)
+        wait_until(lambda: _storage(api)["limit"] == rule, "the rule to hold")
         more = api.upload(collection, "more.txt", b"The crane is red. " * (QUOTA_BYTES // 20))
         api.settled(more["id"])
         assert api.http.put("/v1/limits/rules/tenant:*", json={"limits": []}).is_success
-        wait_until(lambda: _storage(api)["limit"]["amount"] == QUOTA_BYTES)
+        wait_until(lambda: _storage(api)["limit"]["amount"] == QUOTA_BYTES, "the setting to hold again")
         refused = api.send(collection, "small.txt", b"The horn is blue.")
         assert (refused.json()["limit"], refused.json()["used"]) == ("storage", str(int(_storage(api)["used"])))
         assert all(api.http.delete(f"/v1/documents/{each['id']}").is_success for each in (large, more))

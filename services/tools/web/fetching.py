@@ -18,7 +18,7 @@ from kit.network.egress import Place
 from services.tools.outside.hosts import web_host_is_listed
 from services.tools.web.pages import WebAnswer, WebDocument, WebFailed
 from services.tools.web.robots import Robots
-from services.tools.web.windows import Windows
+from services.tools.web.windows import SharedWindows
 
 REDIRECTS_MAX = 5
 TIMEOUT_S = 20.0
@@ -55,7 +55,7 @@ class Fetcher:
     def __init__(
         self,
         client: WebClient,
-        windows: Windows,
+        windows: SharedWindows,
         *,
         hosts: tuple[str, ...],
         user_agent: str,
@@ -87,7 +87,7 @@ class Fetcher:
         """Counts a page that something else opens. Raises WebFailed and WebBusy where it must not be opened now."""
         try:
             host = self._permitted(url).host
-            self._windows.take(host, run)
+            await self._windows.take_shared(host, run)
             if self.robots is not None:
                 async with asyncio.timeout(TIMEOUT_S):
                     await self.robots.check(url)
@@ -128,7 +128,7 @@ class Fetcher:
             kept = self._kept.get(url)
             if kept is not None and self._clock() < kept.fresh_until:
                 return kept.document
-            self._windows.take(host, run)
+            await self._windows.take_shared(host, run)
             if self.robots is not None:
                 await self.robots.check(url)
             answer = await self._ask(url, host, kept.document.validators if kept else {})

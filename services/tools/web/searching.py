@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 from cachetools import TTLCache
 
 from services.tools.errors import ToolUnavailable
-from services.tools.web.windows import Windows
+from services.tools.web.windows import SharedWindows
 
 FRESHNESS = ("day", "week", "month", "year")
 RESULTS_MAX = 10
@@ -46,7 +46,7 @@ class WebSearch:
     def __init__(
         self,
         engine: SearchEngine,
-        windows: Windows,
+        windows: SharedWindows,
         *,
         fresh_s: float = 600.0,
         clock: Callable[[], float] = time.monotonic,
@@ -61,7 +61,7 @@ class WebSearch:
         key = (tenant_id, query, freshness)
         known = self._known.get(key)
         if known is None:
-            self._windows.take(self.engine.name, run)
+            await self._windows.take_shared(self.engine.name, run)
             known = self._known[key] = each_once(await self.engine.search(query, freshness))
         return known
 

@@ -13,6 +13,7 @@ import socket
 import sys
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
+from datetime import UTC, datetime
 from itertools import count
 from typing import Any
 from urllib.parse import urlsplit
@@ -21,7 +22,8 @@ from kit.network.egress import EgressGuard
 from services.tools.adapters.http.web_client import GuardedWebClient
 from services.tools.errors import ToolError
 from services.tools.web.fetching import Fetcher
-from services.tools.web.windows import Windows
+from services.tools.web.windows import SharedWindows
+from tests.unit.orchestrator.limits.counting import MemoryCounters
 
 PUBLIC = "93.184.216.34"
 PRIVATE = (
@@ -121,7 +123,8 @@ async def _fetcher(stack: contextlib.AsyncExitStack, guard: EgressGuard) -> Read
     client = GuardedWebClient(guard, "groundwork")
     stack.push_async_callback(client.close)
     hosts = ("*", *(f"*:{port}" for port in PORTS))
-    fetcher = Fetcher(client, Windows(10**6, 10**6), hosts=hosts, user_agent="groundwork", fresh_s=0.0)
+    windows = SharedWindows(10**6, 10**6, MemoryCounters(), lambda: datetime.now(UTC))
+    fetcher = Fetcher(client, windows, hosts=hosts, user_agent="groundwork", fresh_s=0.0)
 
     async def read(url: str) -> str:
         try:

@@ -11,6 +11,8 @@ from unittest.mock import Mock
 import pytest
 from pydantic import ValidationError
 
+from kit.errors import Unavailable
+from kit.limits.counters import Counter
 from kit.network.egress import EgressGuard, parse_networks
 from services.tools.adapters.http import web_client
 from services.tools.context import Services
@@ -20,6 +22,7 @@ from services.tools.web.files import PAGE_BYTES_MAX
 from tests.service.tools.boxes import Box
 from tests.service.tools.http_server import Asked, HttpServer, http_server, said
 from tests.service.tools.web.reading import LOOPBACK, Clock, html, web_box
+from tests.unit.orchestrator.limits.counting import MemoryCounters
 
 PARAGRAPH = (
     "The harbour fee for boats of up to ten metres is 42 euros a night, and children under twelve sleep for nothing."
@@ -184,6 +187,42 @@ async def test_host_and_run_have_windows() -> None:
         assert "has read 3 pages" in await read(3, "run1/call3")
         assert await read(3, "run2/call1") == ""
     assert targets(server) == ["/0", "/1", "/2", "/3"]
+
+
+async def test_host_is_asked_by_all_replicas_together_as_often_as_one_may() -> None:
+    clock, counters = Clock(), MemoryCounters()
+    async with http_server(site({f"/{number}": page() for number in range(40)})) as server:
+        more: dict[str, Any] = {"counters": counters, "tools_web_host_per_minute": 10, "tools_web_robots": False}
+        replicas = [web_box([server.port], clock, **more) for _ in range(4)]
+
+        async def read(number: int) -> str:
+            url = {"url": server.url(f"/{number}")}
+            return (await replicas[number % 4].call("web_fetch", url, f"run{number}/call")).error_message
+
+        refused = [each for each in await asyncio.gather(*map(read, range(40))) if each]
+        assert len(targets(server)) == 10
+        assert {each.partition("try again in")[1] for each in refused} == {"try again in"}
+        replicas[0] = web_box([server.port], clock, **more)  # it was started anew
+        assert await read(4)
+        clock.now_s += 61.0
+        assert await read(0) == ""
+
+
+async def test_replica_counts_for_itself_while_the_count_of_all_is_silent() -> None:
+    class Silent(MemoryCounters):
+        asked = 0
+
+        async def add(self, counter: Counter, amount: int, once: str = "") -> int:
+            self.asked += 1
+            raise Unavailable("the message store does not answer")
+
+    silent = Silent()
+    async with http_server(site({f"/{number}": page() for number in range(4)})) as server:
+        box = web_box([server.port], counters=silent, tools_web_host_per_minute=2, tools_web_robots=False)
+        calls = [box.call("web_fetch", {"url": server.url(f"/{number}")}, f"run{number}/call") for number in range(4)]
+        outcomes = [(await each).error_message for each in calls]
+    assert [bool(each) for each in outcomes] == [False, False, True, True]
+    assert silent.asked == 1  # the second request does not wait for it again
 
 
 async def test_host_that_asks_for_a_pause_gets_it() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import Any
 from unittest.mock import Mock
 from urllib.parse import parse_qs, urlsplit
@@ -15,9 +16,9 @@ from services.tools.context import Services
 from services.tools.settings import ToolsSettings
 from services.tools.toolbox.network import web_search
 from services.tools.web.searching import WebSearch, page_key
-from services.tools.web.windows import Windows
 from tests.service.tools.boxes import Box
 from tests.service.tools.http_server import HttpServer, http_server, said
+from tests.service.tools.web.reading import shared_windows
 
 BRAVE: dict[str, Any] = {
     "type": "search",
@@ -75,7 +76,7 @@ def box(settings: ToolsSettings) -> Box:
     engine = search_engine(settings)
     assert engine is not None
     services = Mock(spec=Services)
-    services.web_search = WebSearch(engine, Windows(settings.tools_web_host_per_minute, settings.tools_web_run_pages))
+    services.web_search = WebSearch(engine, shared_windows(settings, time.monotonic))
     return Box(settings, services=services)
 
 
