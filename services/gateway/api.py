@@ -6,7 +6,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from fastapi import Depends, FastAPI
+from fastapi import APIRouter, Depends, FastAPI
 from fastapi.openapi.utils import get_openapi
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
@@ -50,7 +50,7 @@ from services.gateway.routes.documents import (
     upload,
 )
 from services.gateway.routes.identity import audit as audit_routes
-from services.gateway.routes.identity import connections, guests, keys, me, oauth, oidc, scim
+from services.gateway.routes.identity import connections, guests, keys, me, oauth, oidc
 from services.gateway.schemas.conversations.chat import ToolChatResponse
 from services.gateway.schemas.conversations.events import EVENT_MODELS
 from services.gateway.schemas.conversations.runs import QaResponse
@@ -58,6 +58,7 @@ from services.gateway.schemas.identity.audit import AuditEntry
 from services.gateway.schemas.problem import Problem
 from services.gateway.serving.connection_table import stream_limit
 from services.gateway.serving.guard import Guard
+from services.gateway.serving.lazy_routes import LazyRoutes
 from services.gateway.streams.shares import StreamShares
 from services.gateway.voice.languages import SpokenLanguages
 
@@ -138,10 +139,10 @@ def create_api(backends: Backends, api_keys: Keys | None = None) -> FastAPI:
         me,
         keys,
         audit_routes,
-        scim,
         voice,
     ):
         app.include_router(module.router, dependencies=[Depends(authenticated)])
+    app.router.routes.append(LazyRoutes("/scim/v2", _scim_routes))
     app.include_router(health.router)
     app.include_router(oauth.router)
     app.include_router(oidc.router)
@@ -189,6 +190,15 @@ def create_api(backends: Backends, api_keys: Keys | None = None) -> FastAPI:
     app.add_middleware(Edge, audit=audit)
     app.openapi = lambda: _openapi(app)  # type: ignore[method-assign] # FastAPI's documented way to extend it
     return app
+
+
+def _scim_routes() -> APIRouter:
+    """Imported here: its models take a second and more to build, and most installations are sent no users."""
+    from services.gateway.routes.identity import scim  # noqa: PLC0415
+
+    router = APIRouter(dependencies=[Depends(authenticated)])
+    router.include_router(scim.router)
+    return router
 
 
 def _files(folder: str) -> Path:

@@ -408,9 +408,47 @@ async def test_only_administrators_speak_scim(provider: Provider, desk: KeyDesk)
     assert (await user.ask("POST", "/Users", {"schemas": [USER], "userName": "ben"})).status_code == 403
 
 
+@pytest.mark.parametrize("kind", ["Users", "Groups"])
+async def test_a_change_of_another_version_is_refused_and_a_known_one_is_not_sent_again(
+    provider: Provider, kind: str
+) -> None:
+    user_id = await provider.add_user("anna")
+    path = f"/Users/{user_id}" if kind == "Users" else f"/Groups/{await provider.add_group('staff', user_id)}"
+    shown = await provider.ask("GET", path)
+    first = shown.headers["etag"]
+    assert first == shown.json()["meta"]["version"]
+    provider.headers["If-None-Match"] = f'"other", {first}'
+    known = await provider.ask("GET", path)
+    assert (known.status_code, known.content, known.headers["etag"]) == (304, b"", first)
+    del provider.headers["If-None-Match"]
+
+    provider.headers["If-Match"] = first
+    change = {"op": "replace", "path": "displayName", "value": "Anna B."}
+    changed = await provider.patch(path, change)
+    assert changed.status_code == 200
+    assert changed.headers["etag"] not in (first, "")
+    for refused in (
+        await provider.patch(path, change),
+        await provider.ask("DELETE", path),
+        await provider.ask("GET", path),
+    ):
+        assert refused.status_code == 412
+        assert "changed since it was read" in refused.json()["detail"]
+    provider.headers["If-Match"] = changed.headers["etag"]
+    assert (await provider.ask("DELETE", path)).status_code == 204
+
+
+async def test_a_group_has_another_version_when_one_of_its_members_has_left(provider: Provider) -> None:
+    user_id = await provider.add_user("anna")
+    path = f"/Groups/{await provider.add_group('staff', user_id)}"
+    before = (await provider.ask("GET", path)).headers["etag"]
+    assert (await provider.ask("DELETE", f"/Users/{user_id}")).status_code == 204
+    assert (await provider.ask("GET", path)).headers["etag"] != before
+
+
 async def test_says_what_it_serves(provider: Provider) -> None:
     config = (await provider.ask("GET", "/ServiceProviderConfig")).json()
-    assert (config["patch"]["supported"], config["bulk"]["supported"]) == (True, False)
+    assert [config[each]["supported"] for each in ("patch", "etag", "bulk")] == [True, True, False]
     types = (await provider.ask("GET", "/ResourceTypes")).json()["Resources"]
     assert [each["endpoint"] for each in types] == ["/Users", "/Groups"]
     schemas = (await provider.ask("GET", "/Schemas")).json()["Resources"]

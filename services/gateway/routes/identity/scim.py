@@ -19,9 +19,11 @@ from services.gateway.access.scopes import NEEDS_ADMIN
 from services.gateway.backends import Services
 from services.gateway.errors import RouteNotFound
 from services.gateway.routes.identity.scim_answers import (
+    Conditions,
     ScimRoute,
     answer,
     name_asked_for,
+    not_modified,
     page_of,
     query_of,
     read_body,
@@ -54,6 +56,10 @@ class Desk:
     @property
     def people(self) -> People:
         return self.directory.people(self.tenant_id)
+
+    @property
+    def conditions(self) -> Conditions:
+        return Conditions(self.request)
 
     @property
     def now(self) -> float:
@@ -138,7 +144,11 @@ async def create_user(desk: AtDesk) -> Response:
 @router.get("/Users/{user_id}")
 async def show_user(desk: AtDesk, user_id: str) -> Response:
     """One user."""
-    return answer(scim.user_resource(_user(desk.people, user_id), desk.base), asked=shown_attributes(desk.request))
+    user = _user(desk.people, user_id)
+    version = scim.user_version(user)
+    if desk.conditions.is_known(version):
+        return not_modified(version)
+    return answer(scim.user_resource(user, desk.base), asked=shown_attributes(desk.request))
 
 
 @router.put("/Users/{user_id}")
@@ -172,6 +182,7 @@ async def _change_user(desk: Desk, user_id: str, after: Callable[[UserRecord], s
 
     def make(people: People) -> UserRecord:
         before[:] = [_user(people, user_id)]
+        desk.conditions.check(scim.user_version(before[0]))
         return scim.changed_user(before[0], after(before[0]), people, desk.directory.naming, desk.now)
 
     user = await desk.directory.change(desk.tenant_id, make)
@@ -182,10 +193,13 @@ async def _change_user(desk: Desk, user_id: str, after: Callable[[UserRecord], s
 @router.delete("/Users/{user_id}")
 async def delete_user(desk: AtDesk, user_id: str) -> Response:
     """The user is let in by nothing any more that they were given before."""
-    user = await desk.directory.change(
-        desk.tenant_id, lambda people: scim.deleted_user(_user(people, user_id), desk.now)
-    )
-    desk.note(None, user)
+
+    def deleted(people: People) -> UserRecord:
+        user = _user(people, user_id)
+        desk.conditions.check(scim.user_version(user))
+        return scim.deleted_user(user, desk.now)
+
+    desk.note(None, await desk.directory.change(desk.tenant_id, deleted))
     return Response(status_code=204)
 
 
@@ -215,7 +229,11 @@ async def create_group(desk: AtDesk) -> Response:
 async def show_group(desk: AtDesk, group_id: str) -> Response:
     """One group."""
     people = desk.people
-    resource = await asyncio.to_thread(scim.group_resource, _group(people, group_id), people, desk.base)
+    group = _group(people, group_id)
+    version = await asyncio.to_thread(scim.group_version, group, people)
+    if desk.conditions.is_known(version):
+        return not_modified(version)
+    resource = await asyncio.to_thread(scim.group_resource, group, people, desk.base)
     return answer(resource, asked=shown_attributes(desk.request))
 
 
@@ -242,6 +260,7 @@ async def patch_group(desk: AtDesk, group_id: str) -> Response:
 async def _change_group(desk: Desk, group_id: str, after: Callable[[GroupRecord, People], Group]) -> Response:
     def make(people: People) -> GroupRecord:
         before = _group(people, group_id)
+        desk.conditions.check(scim.group_version(before, people))
         return scim.changed_group(before, after(before, people), people, desk.directory.naming, desk.now)
 
     group = await desk.directory.change(desk.tenant_id, make)
@@ -252,7 +271,9 @@ async def _change_group(desk: Desk, group_id: str, after: Callable[[GroupRecord,
 @router.delete("/Groups/{group_id}")
 async def delete_group(desk: AtDesk, group_id: str) -> Response:
     """Its members are not in it any more."""
-    await desk.directory.remove_group(desk.tenant_id, _group(desk.people, group_id).group_id)
+    group = _group(desk.people, group_id)
+    desk.conditions.check(await asyncio.to_thread(scim.group_version, group, desk.people))
+    await desk.directory.remove_group(desk.tenant_id, group.group_id)
     return Response(status_code=204)
 
 

@@ -30,6 +30,7 @@ _MEDIA_TYPE = "application/scim+json"
 _BY_NAME = re.compile(r'(?:userName|displayName) eq "([^"\\]*)"')
 """What providers ask before they send a user or a group: answered without reading them all."""
 _LONGEST_FILTER = 2_000
+_TAG = re.compile(r'"[^"]*"|\*')
 ResourceT = TypeVar("ResourceT", bound=Resource[Any])
 
 
@@ -140,9 +141,53 @@ def answer(
 ) -> Response:
     """A resource or a list, with the attributes that the client asks for."""
     body = resource.model_dump(scim_ctx=context, response_parameters=asked, scim_policy=scim.POLICY)
-    location = getattr(getattr(resource, "meta", None), "location", None)
-    headers = {"Cache-Control": "no-store", **({"Location": location} if location else {})}
+    meta = getattr(resource, "meta", None)
+    named = {"Location": getattr(meta, "location", None), "ETag": getattr(meta, "version", None)}
+    headers = {"Cache-Control": "no-store", **{name: value for name, value in named.items() if value}}
     return Response(json.dumps(body), status, headers, _MEDIA_TYPE)
+
+
+class Conditions:
+    """What a request says of the version that it is about (RFC 7644, section 3.14)."""
+
+    def __init__(self, request: Request) -> None:
+        self._wanted = _tags(request, "if-match")
+        self._known = _tags(request, "if-none-match")
+
+    def check(self, version: str) -> None:
+        """Raises VersionChanged where the client has seen another version, or wants none to be there."""
+        if self._wanted and not _is_named(version, self._wanted):
+            raise VersionChanged(
+                detail="it has been changed since it was read; read it again, and send the change anew"
+            )
+        if self._known and _is_named(version, self._known):
+            raise VersionChanged(detail="it is there in the version that If-None-Match excludes")
+
+    def is_known(self, version: str) -> bool:
+        """Whether the client has what it asks for. Raises VersionChanged where it wants another version."""
+        if self._wanted and not _is_named(version, self._wanted):
+            raise VersionChanged(detail="it has been changed since it was read; leave If-Match out to read it")
+        return _is_named(version, self._known)
+
+
+class VersionChanged(SCIMException):
+    """The client names another version than there is."""
+
+    status = 412
+
+
+def not_modified(version: str) -> Response:
+    """The answer to a client that has this version."""
+    return Response(status_code=304, headers={"Cache-Control": "no-store", "ETag": version})
+
+
+def _tags(request: Request, header: str) -> frozenset[str]:
+    return frozenset(_TAG.findall(",".join(request.headers.getlist(header))))
+
+
+def _is_named(version: str, tags: frozenset[str]) -> bool:
+    """Compared weakly, as all versions here are weak."""
+    return "*" in tags or version.removeprefix("W/") in tags
 
 
 def _said(error: Error) -> Response:

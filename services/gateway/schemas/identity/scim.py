@@ -1,6 +1,7 @@
 """Users and groups as SCIM 2.0 writes them (RFC 7643), and the records that are made of them. Of a user only what says who it is is
 taken; other attributes that a provider sends are accepted and not kept."""
 
+import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import replace
@@ -34,7 +35,7 @@ from scim2_models import (
 from scim2_models.urn import URN
 
 from services.gateway.access.directory.people import Naming, People
-from services.gateway.access.directory.records import FormerNames, GroupRecord, Names, UserRecord
+from services.gateway.access.directory.records import FormerNames, GroupRecord, Names, UserRecord, encode
 
 MOST_MEMBERS = 10_000
 MOST_USERS = 200_000
@@ -99,7 +100,7 @@ _CONFIG = ServiceProviderConfig(
     filter=Filter(supported=True, max_results=MOST_RESULTS),
     change_password=ChangePassword(supported=False),
     sort=Sort(supported=True),
-    etag=ETag(supported=False),
+    etag=ETag(supported=True),
     authentication_schemes=[
         AuthenticationScheme(
             type=AuthenticationScheme.Type.oauthbearertoken,
@@ -124,8 +125,13 @@ def user_resource(user: UserRecord, base: str) -> ScimUser:
         {"schemas": [str(ScimUser.__schema__)], **user.details, "userName": user.names.user_name}, scim_policy=POLICY
     )
     kept.id, kept.external_id, kept.active = user.user_id, user.names.external_id or None, user.is_active
-    kept.meta = _meta("User", f"{base}/Users/{user.user_id}", user.created_at, user.changed_at)
+    kept.meta = _meta("User", f"{base}/Users/{user.user_id}", user, user_version(user))
     return kept
+
+
+def user_version(user: UserRecord) -> str:
+    """Another one whenever the user has changed."""
+    return _version(encode(user))
 
 
 def group_resource(group: GroupRecord, people: People, base: str) -> Group:
@@ -135,7 +141,7 @@ def group_resource(group: GroupRecord, people: People, base: str) -> Group:
         for member in group.member_ids
         if (user := people.live(member)) is not None
     ]
-    meta = _meta("Group", f"{base}/Groups/{group.group_id}", group.created_at, group.changed_at)
+    meta = _meta("Group", f"{base}/Groups/{group.group_id}", group, group_version(group, people))
     return Group(
         id=group.group_id,
         external_id=group.external_id or None,
@@ -143,6 +149,18 @@ def group_resource(group: GroupRecord, people: People, base: str) -> Group:
         members=members or None,
         meta=meta,
     )
+
+
+def group_version(group: GroupRecord, people: People) -> str:
+    """Another one whenever the group has changed, or who of its members is there and what they are called."""
+    live = [user for member in group.member_ids if (user := people.live(member)) is not None]
+    return _version(encode(group), *(f"{user.user_id} {user.names.user_name}".encode() for user in live))
+
+
+def _version(*parts: bytes) -> str:
+    """A weak tag: two representations of a record may differ in the attributes that are shown."""
+    digest = hashlib.sha256(b"\n".join(parts)).hexdigest()
+    return f'W/"{digest[:24]}"'
 
 
 def new_user(user: ScimUser, user_id: str, people: People, naming: Naming, now: float) -> UserRecord:
@@ -247,6 +265,6 @@ def _details(user: ScimUser) -> Mapping[str, Any]:
     return kept
 
 
-def _meta(kind: str, location: str, created_at: float, changed_at: float) -> Meta:
-    created, changed = (datetime.fromtimestamp(at, UTC) for at in (created_at, changed_at))
-    return Meta(resource_type=kind, created=created, last_modified=changed, location=location)
+def _meta(kind: str, location: str, record: UserRecord | GroupRecord, version: str) -> Meta:
+    created, changed = (datetime.fromtimestamp(at, UTC) for at in (record.created_at, record.changed_at))
+    return Meta(resource_type=kind, created=created, last_modified=changed, location=location, version=version)
