@@ -47,7 +47,8 @@ export function Limits() {
                 {used === null || used === undefined
                   ? amount(limit)
                   : t("limits.used", { used: amount({ ...limit, amount: used }), amount: amount(limit) })}{" "}
-                · {free_at
+                {"·"}{" "}
+                {free_at
                   ? t("limits.freeAt", { moment: format.moment(free_at) })
                   : t(limit.what === "credits" ? "limits.untilGranted" : "limits.untilDeleted")}
               </p>
