@@ -23,6 +23,7 @@ from kit.observability.ops import Trouble
 _log = structlog.get_logger()
 PART = "language model"
 """What each trouble is about, with the provider's name behind."""
+KIND = "language_model"
 _INTERVAL_S = 15.0
 _TIMEOUT_S = 5.0
 _FAILED_LATELY_S = 600.0
@@ -61,7 +62,7 @@ class ProviderWatch:
         for name in self._models.catalog.providers:
             message = self.problem(name)
             if message:
-                found.append(Trouble(f"{PART} {name}", f"{message}; answers do without it and say so"))
+                found.append(Trouble(f"{PART} {name}", f"{message}; answers do without it and say so", kind=KIND))
         return found
 
     def problem(self, name: str) -> str:

@@ -24,11 +24,12 @@ LOOP_STUCK_AFTER_S = 30.0
 @dataclass(frozen=True)
 class Trouble:
     """What is wrong in a process that runs, for an operator: anybody may read it. `stops_service`: what it is there for cannot be
-    done at all, so that others should be asked while it lasts."""
+    done at all, so that others should be asked while it lasts. `kind` is a constant for programs, which do not read the words."""
 
     part: str
     message: str
     stops_service: bool = False
+    kind: str = "other"
 
 
 class OpsServer:

@@ -34,7 +34,7 @@ from kit.process.settings import ServiceSettings
 from kit.process.waiting import Waiting
 from kit.rpc.channel import Channel, open_channel
 from kit.rpc.credentials import CertificateExpiry
-from kit.rpc.server import HEALTH_DETAIL_KEY, Server, make_server
+from kit.rpc.server import HEALTH_DETAIL_KEY, HEALTH_KINDS_KEY, Server, make_server
 
 _log = structlog.get_logger()
 _CHECK_TIMEOUT_S = 2.0
@@ -91,10 +91,12 @@ class DetailedHealth(health_aio.HealthServicer):
     def __init__(self) -> None:
         super().__init__()
         self.detail = ""
+        self.kinds: tuple[str, ...] = ()
 
     async def Check(self, request: Any, context: Any) -> Any:  # noqa: N802 - the protocol's name
         if self.detail:
-            context.set_trailing_metadata(((HEALTH_DETAIL_KEY, self.detail.encode()),))
+            kinds = ",".join(self.kinds)
+            context.set_trailing_metadata(((HEALTH_DETAIL_KEY, self.detail.encode()), (HEALTH_KINDS_KEY, kinds)))
         return await super().Check(request, context)
 
 
@@ -341,6 +343,7 @@ class Service:
     async def _look_at_troubles(self) -> None:
         self._troubles = tuple(trouble for report in self._reporters for trouble in report())
         self._health.detail = "; ".join(f"{each.part}: {each.message}" for each in self._troubles)[:_MAX_DETAIL_CHARS]
+        self._health.kinds = tuple(sorted({each.kind for each in self._troubles}))
         serving = self._opened and not any(trouble.stops_service for trouble in self._troubles)
         if serving != self._serving:
             self._serving = serving

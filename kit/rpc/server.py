@@ -32,6 +32,8 @@ from kit.rpc.status import DETAILS_KEY, to_status
 _log = structlog.get_logger()
 HEALTH_DETAIL_KEY = "groundwork-detail-bin"
 """Trailing metadata of a health check: UTF-8, what is wrong though the service may serve."""
+HEALTH_KINDS_KEY = "groundwork-kinds"
+"""Trailing metadata of a health check: the kinds of what is wrong, with commas between."""
 MAX_MESSAGE_BYTES = 16 * 1024 * 1024
 """Largest message in either direction: a search answer of 200 chunks, or a batch of vectors, fits with room to spare."""
 MAX_METADATA_BYTES = 256 * 1024

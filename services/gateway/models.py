@@ -38,3 +38,4 @@ class Health:
 
     state: HealthState
     detail: str = ""
+    kinds: tuple[str, ...] = ()

@@ -198,3 +198,16 @@ def test_what_is_remembered_is_changed_saved_forgotten_and_paused(visit: Visit, 
         page.get_by_test_id("confirm-yes").click()
     changed, paused, forgotten = site.world.memory.changes
     assert (changed.text, paused.paused, forgotten.all) == ("Likes green tea.", True, True)
+
+
+def test_a_language_model_that_is_away_is_said_in_the_words_of_the_reader(visit: Visit, site: Site) -> None:
+    page, line = visit.page, visit.page.get_by_test_id("system")
+    for kinds, words in ((("language_model",), "Das Sprachmodell"), (("language_model", "other"), "orchestrator")):
+        site.world.health.detail, site.world.health.kinds = "eine neue Art, es zu sagen", kinds
+        page.get_by_test_id("language").select_option("de")
+        page.reload()
+        expect(line).to_contain_text(words)
+    site.world.health.detail, site.world.health.kinds = "", ()
+    page.reload()
+    expect(page.locator("h1")).to_be_visible()
+    expect(line).to_have_count(0)

@@ -8591,6 +8591,12 @@ export interface components {
              */
             detail?: string | null;
             /**
+             * Kinds
+             * @description Kinds of what `detail` names, as constants: `language_model`, or `other`. Empty where nothing is wrong, and of a service of an earlier version.
+             * @default []
+             */
+            kinds: string[];
+            /**
              * State
              * @description What its health check said.
              * @enum {string}

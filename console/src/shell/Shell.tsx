@@ -243,10 +243,10 @@ function wordsOf({ isReached, isReady, readiness }: NonNullable<ReturnType<typeo
   if (!isReached) return navigator.onLine ? t("shell.away") : t("shell.offline");
   const services = Object.entries(readiness?.services ?? {});
   if (isReady) {
-    const lacking = services.flatMap(([name, { detail }]) => (detail ? [{ name, detail }] : []));
+    const lacking = services.filter(([, { detail }]) => detail);
     if (!lacking.length) return "";
-    const isModel = lacking.every(({ detail }) => detail.startsWith("language model "));
-    return isModel ? t("shell.lacksModel") : t("shell.lacks", { services: lacking.map(({ name }) => name).join(", ") });
+    const isModel = lacking.every(([, { kinds = [] }]) => kinds.join() === "language_model");
+    return isModel ? t("shell.lacksModel") : t("shell.lacks", { services: lacking.map(([name]) => name).join(", ") });
   }
   return t("shell.waitingFor", {
     services: services

@@ -28,6 +28,11 @@ class ServiceHealth(BaseModel):
 
     state: Literal["serving", "not_serving", "unreachable"] = Field(description="What its health check said.")
     detail: str | None = Field(default=None, description="What is wrong with it, if anything: also of one that serves.")
+    kinds: list[str] = Field(
+        default=[],
+        description="Kinds of what `detail` names, as constants: `language_model`, or `other`. Empty where nothing is wrong, and of "
+        "a service of an earlier version.",
+    )
 
 
 class Damage(BaseModel):
@@ -85,7 +90,11 @@ async def readyz(services: Services, request: Request, response: Response) -> Re
         damage=damage if details else [],
         services={"gateway": own}
         | {
-            name: ServiceHealth(state=states[name].state.value, detail=(details and states[name].detail) or None)
+            name: ServiceHealth(
+                state=states[name].state.value,
+                detail=(details and states[name].detail) or None,
+                kinds=list(states[name].kinds) if details else [],
+            )
             for name in services.probes
         },
     )
@@ -96,7 +105,7 @@ def _own(services: Backends, request: Request) -> ServiceHealth:
     keys: Keys | None = request.app.state.api_keys
     trouble = keys.ring.trouble if keys else ""
     stopping = services.stopping.is_set()
-    return ServiceHealth(state="not_serving" if stopping or trouble else "serving", detail=trouble or None)
+    return ServiceHealth(state="not_serving" if stopping or trouble else "serving", detail=trouble or None, kinds=["other"] if trouble else [])
 
 
 async def _tells_details(request: Request) -> bool:

@@ -252,7 +252,10 @@ async def test_the_state_of_the_system_is_told_to_all_and_what_is_wrong_to_opera
     operator, admin = await desk.issue(), await desk.issue(ADMIN)
     for headers in ({}, bearer(admin), bearer("gw_wrong")):
         answer = await client.get("/readyz", headers=headers)
-        assert (answer.status_code, answer.json()["services"]["ingest"]) == (200, {"state": "serving", "detail": None})
+        assert (answer.status_code, answer.json()["services"]["ingest"]) == (
+            200,
+            {"state": "serving", "detail": None, "kinds": []},
+        )
         assert "acme" not in answer.text
     assert "disk of tenant acme" in (await client.get("/readyz", headers=bearer(operator))).text
 

@@ -243,13 +243,17 @@ async def test_not_ready_names_the_service_that_is_not(settings: Settings, world
 
 
 async def test_ready_names_what_is_wrong_in_a_service_that_serves(client: httpx.AsyncClient, world: World) -> None:
-    world.health.detail = "lexical: the engine does not answer – ask again"
+    world.health.detail, world.health.kinds = (
+        "lexical: the engine does not answer – ask again",
+        ("language_model", "other"),
+    )
+    said = {"detail": world.health.detail, "kinds": ["language_model", "other"]}
     answer = await client.get("/readyz")
     assert (answer.status_code, answer.json()["status"]) == (200, "ready")
-    assert answer.json()["services"]["retriever"] == {"state": "serving", "detail": world.health.detail}
+    assert answer.json()["services"]["retriever"] == {"state": "serving", **said}
     await world.health.set("", health_pb2.HealthCheckResponse.NOT_SERVING)
     answer = await client.get("/readyz")
-    assert answer.json()["services"]["retriever"] == {"state": "not_serving", "detail": world.health.detail}
+    assert answer.json()["services"]["retriever"] == {"state": "not_serving", **said}
 
 
 async def test_console_is_served_under_a_strict_policy_and_revalidated(client: httpx.AsyncClient) -> None:

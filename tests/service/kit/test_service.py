@@ -151,7 +151,9 @@ async def test_troubles_are_shown_and_only_those_that_stop_the_service_take_it_o
         await seen("ok\nlexical: it does not answer\n", 200)
         call = health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest(), timeout=60)  # type: ignore[no-untyped-call]
         assert (await call).status == health_pb2.HealthCheckResponse.SERVING
-        assert dict(await call.trailing_metadata())["groundwork-detail-bin"] == b"lexical: it does not answer"
+        trailing = dict(await call.trailing_metadata())
+        assert trailing["groundwork-detail-bin"] == b"lexical: it does not answer"
+        assert trailing["groundwork-kinds"] == "other"
         troubles[:] = [Trouble("store", "cut off", stops_service=True)]
         await seen("not ok\nstore: cut off\n", 503)
         call = health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest(), timeout=60)  # type: ignore[no-untyped-call]

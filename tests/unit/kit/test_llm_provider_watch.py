@@ -28,7 +28,8 @@ class Watched:
 
     async def messages(self) -> list[str]:
         await self.watch.look(self.client)
-        assert all(each.part == "language model a" and not each.stops_service for each in self.watch.troubles())
+        shown = [(each.part, each.kind, each.stops_service) for each in self.watch.troubles()]
+        assert set(shown) <= {("language model a", "language_model", False)}
         return [each.message for each in self.watch.troubles()]
 
 
