@@ -234,7 +234,7 @@ def _progress(source: Json) -> str:
     sync = source["sync"] or {"done_count": 0, "total_count": 0, "remaining_s": None}
     left = f", about {sync['remaining_s']:.0f} s left" if sync["remaining_s"] else ""
     return (
-        f"{sync['done_count']} of {sync['total_count']} files taken{left}; {source['pending_count']} are being indexed"
+        f"{sync['done_count']} of {sync['total_count']} files taken{left}; {source['pending_count']} being indexed"
     )
 
 
