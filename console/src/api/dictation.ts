@@ -59,7 +59,7 @@ function opened(): Promise<WebSocket | null> {
   const address = `${location.origin.replace(/^http/, "ws")}/ws/voice-chat`;
   const socket = new WebSocket(address, key ? ["groundwork", `openai-insecure-api-key.${key}`] : []);
   return new Promise((resolve) => {
-    socket.onerror = () => resolve(null);
+    socket.onerror = socket.onclose = () => resolve(null);
     socket.onmessage = ({ data }) => {
       const hears = JSON.parse(data).data.audio?.input === true;
       if (!hears) socket.close();

@@ -6,7 +6,8 @@ import { useEffect, useState, type FormEvent } from "react";
 import { useTranslation } from "react-i18next";
 import { api, dataOf } from "../../api/client";
 import type { Thread } from "../../api/types";
-import { ActionMenu, Button, Confirm, Dialog, Failure, Field, Icon } from "../../parts";
+import { ActionMenu, Button, Confirm, Dialog, Failure, Icon } from "../../parts";
+import { TextField } from "../../parts/fields";
 
 const PAGE = 60;
 const FOUND = 20;
@@ -102,19 +103,7 @@ function Rename({ thread, onClose }: { thread: Thread; onClose: () => void }) {
   return (
     <Dialog title={t("conversations.rename")} isOpen onClose={onClose} className="small">
       <form onSubmit={submit} className="stack">
-        <Field label={t("conversations.newTitle")}>
-          {(id) => (
-            <input
-              id={id}
-              value={title}
-              onChange={(event) => setTitle(event.target.value)}
-              maxLength={200}
-              dir="auto"
-              autoFocus
-              data-testid="title-input"
-            />
-          )}
-        </Field>
+        <TextField label={t("conversations.newTitle")} value={title} onChange={setTitle} maxLength={200} autoFocus testId="title-input" />
         <Failure>{problem}</Failure>
         <div className="actions">
           <Button onPress={onClose}>{t("common.cancel")}</Button>

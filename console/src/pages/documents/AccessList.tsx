@@ -3,8 +3,12 @@
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState, type FormEvent } from "react";
 import { useTranslation } from "react-i18next";
-import { Button, Confirm, Failure, Field, Icon, IconButton } from "../../parts";
+import { Button, Confirm, Failure, Icon, IconButton } from "../../parts";
+import { SelectField, TextField } from "../../parts/fields";
 import { changeAccess, loadAccess, openAccess, restrictAccess, wasChanged, type Change, type Kind, type Listed } from "./access";
+
+const KINDS: Kind[] = ["subjects", "groups"];
+const KIND_WORDS = { subjects: "members.subject", groups: "members.group" } as const;
 
 export function AccessList({ documentId }: { documentId: string }) {
   const { t } = useTranslation();
@@ -52,10 +56,10 @@ export function AccessList({ documentId }: { documentId: string }) {
           <>
             <p className="hint">{t("access.hint")}</p>
             <ul className="stack">
-              {(["subjects", "groups"] as Kind[]).flatMap((kind) =>
+              {KINDS.flatMap((kind) =>
                 listOf(kind).map((name) => (
                   <li key={`${kind} ${name}`} className="actions start" data-testid="reader">
-                    <bdi>{name}</bdi> <span className="hint">{t(kind === "groups" ? "members.group" : "members.subject")}</span>
+                    <bdi>{name}</bdi> <span className="hint">{t(KIND_WORDS[kind])}</span>
                     <IconButton
                       label={t("members.remove", { name })}
                       icon="trash"
@@ -100,26 +104,15 @@ function NewReader({ onAdd, isBusy }: { onAdd: (kind: Kind, name: string) => Pro
   };
   return (
     <form className="stack" onSubmit={submit}>
-      <Field label={t("members.kind")}>
-        {(id) => (
-          <select id={id} value={kind} onChange={(event) => setKind(event.target.value as Kind)} data-testid="reader-kind">
-            <option value="subjects">{t("members.subject")}</option>
-            <option value="groups">{t("members.group")}</option>
-          </select>
-        )}
-      </Field>
-      <Field label={t("members.name")}>
-        {(id) => (
-          <input
-            id={id}
-            value={name}
-            onChange={(event) => setName(event.target.value)}
-            maxLength={128}
-            dir="auto"
-            data-testid="reader-name"
-          />
-        )}
-      </Field>
+      <SelectField
+        label={t("members.kind")}
+        value={kind}
+        options={KINDS}
+        words={(each) => t(KIND_WORDS[each])}
+        onChange={setKind}
+        testId="reader-kind"
+      />
+      <TextField label={t("members.name")} value={name} onChange={setName} maxLength={128} testId="reader-name" />
       <div className="actions start">
         <Button look="primary" type="submit" isDisabled={!name.trim() || isBusy} data-testid="let-in">
           {t("access.letIn")}

@@ -6,7 +6,8 @@ import { useTranslation } from "react-i18next";
 import { api, bodyOf, dataOf } from "../../api/client";
 import type { Collection, Document, Schemas } from "../../api/types";
 import { useFormat } from "../../i18n/format";
-import { ActionMenu, Button, Confirm, Dialog, Failure, Field, Icon, IconButton, type Choice } from "../../parts";
+import { ActionMenu, Button, Confirm, Dialog, Failure, Icon, IconButton, type Choice } from "../../parts";
+import { TextField } from "../../parts/fields";
 import { MemoryDialog } from "../../parts/MemoryDialog";
 import { useMay } from "../../shell/caller";
 import { useCollections } from "./collections";
@@ -179,19 +180,7 @@ function NameDialog({
   return (
     <Dialog title={title} isOpen onClose={onClose} className="small">
       <form onSubmit={submit} className="stack">
-        <Field label={t("documents.name")}>
-          {(id) => (
-            <input
-              id={id}
-              value={text}
-              onChange={(event) => setText(event.target.value)}
-              maxLength={200}
-              dir="auto"
-              autoFocus
-              data-testid="collection-name"
-            />
-          )}
-        </Field>
+        <TextField label={t("documents.name")} value={text} onChange={setText} maxLength={200} autoFocus testId="collection-name" />
         <Failure>{problem}</Failure>
         <div className="actions">
           <Button onPress={onClose}>{t("common.cancel")}</Button>

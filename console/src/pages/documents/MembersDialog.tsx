@@ -5,7 +5,8 @@ import { useState, type FormEvent } from "react";
 import { useTranslation } from "react-i18next";
 import { api, bodyOf } from "../../api/client";
 import type { Schemas } from "../../api/types";
-import { Button, Dialog, Failure, Field, IconButton } from "../../parts";
+import { Button, Dialog, Failure, IconButton } from "../../parts";
+import { SelectField, TextField } from "../../parts/fields";
 import { ifMatch, wasChanged } from "./access";
 
 type Member = Schemas["NewCollectionMember"];
@@ -68,40 +69,16 @@ export function MembersDialog({ collectionId, name, onClose }: { collectionId: s
           {data?.members.length === 0 && <li className="hint">{t("members.none")}</li>}
         </ul>
         <form className="stack" onSubmit={submit}>
-          <Field label={t("members.kind")}>
-            {(id) => (
-              <select id={id} value={kind} onChange={(event) => setKind(event.target.value as Member["kind"])}>
-                {KINDS.map((each) => (
-                  <option key={each} value={each}>
-                    {t(`members.${each}`)}
-                  </option>
-                ))}
-              </select>
-            )}
-          </Field>
-          <Field label={t("members.name")}>
-            {(id) => (
-              <input
-                id={id}
-                value={who}
-                onChange={(event) => setWho(event.target.value)}
-                maxLength={128}
-                dir="auto"
-                data-testid="member-name"
-              />
-            )}
-          </Field>
-          <Field label={t("members.role")} hint={t(`members.${role}Hint`)}>
-            {(id) => (
-              <select id={id} value={role} onChange={(event) => setRole(event.target.value as Member["role"])}>
-                {ROLES.map((each) => (
-                  <option key={each} value={each}>
-                    {t(`members.${each}`)}
-                  </option>
-                ))}
-              </select>
-            )}
-          </Field>
+          <SelectField label={t("members.kind")} value={kind} options={KINDS} words={(each) => t(`members.${each}`)} onChange={setKind} />
+          <TextField label={t("members.name")} value={who} onChange={setWho} maxLength={128} testId="member-name" />
+          <SelectField
+            label={t("members.role")}
+            hint={t(`members.${role}Hint`)}
+            value={role}
+            options={ROLES}
+            words={(each) => t(`members.${each}`)}
+            onChange={setRole}
+          />
           <div className="actions">
             <Button onPress={onClose}>{t("common.close")}</Button>
             <Button look="primary" type="submit" isDisabled={!who.trim() || give.isPending} data-testid="give-role">

@@ -8,6 +8,7 @@ import { api, bodyOf, call } from "../../api/client";
 import type { Schemas } from "../../api/types";
 import { useFormat } from "../../i18n/format";
 import { Button, Confirm, Dialog, Failure, Field, IconButton } from "../../parts";
+import { TextField } from "../../parts/fields";
 import { useMay } from "../../shell/caller";
 import { useCollections } from "../documents/collections";
 import { putDocument, useDocuments, whileLeaving } from "../documents/feed";
@@ -119,18 +120,14 @@ function NoteDialog({ id, name, collection, onClose }: { id?: string; name: stri
     <Dialog title={id ? t("memory.editNote", { name }) : t("memory.newNote")} isOpen onClose={onClose} testId="note-dialog">
       <form className="stack" onSubmit={submit}>
         {!id && (
-          <Field label={t("memory.noteName")} hint={t("memory.noteNameHint")}>
-            {(field) => (
-              <input
-                id={field}
-                value={title}
-                onChange={(event) => setTitle(event.target.value)}
-                maxLength={200}
-                dir="auto"
-                data-testid="note-name"
-              />
-            )}
-          </Field>
+          <TextField
+            label={t("memory.noteName")}
+            hint={t("memory.noteNameHint")}
+            value={title}
+            onChange={setTitle}
+            maxLength={200}
+            testId="note-name"
+          />
         )}
         <Field label={t("memory.noteText")}>
           {(field) => (

@@ -5,6 +5,7 @@ import { Problem, api, bodyOf, dataOf } from "../../api/client";
 import type { Schemas } from "../../api/types";
 import { useFormat } from "../../i18n/format";
 import { MemoryDialog } from "../../parts/MemoryDialog";
+import { SelectField, TextField } from "../../parts/fields";
 import { MemoryModeSelect, useMemoryMode, type MemoryMode } from "../../parts/memoryModes";
 import { ActionMenu, Button, Confirm, Dialog, Empty, Failure, Field, Icon } from "../../parts";
 import { Table } from "../../parts/Table";
@@ -201,12 +202,8 @@ function NewKey({ onClose, onMade }: { onClose: () => void; onMade: (text: strin
   return (
     <Dialog title={t("apiKeys.new")} isOpen onClose={onClose} className="small">
       <form className="stack" onSubmit={submit}>
-        <Field label={t("apiKeys.name")}>
-          {(id) => <input id={id} value={name} onChange={(event) => setName(event.target.value)} dir="auto" maxLength={200} />}
-        </Field>
-        <Field label={t("apiKeys.subject")} hint={t("apiKeys.subjectHint")}>
-          {(id) => <input id={id} value={subject} onChange={(event) => setSubject(event.target.value)} dir="ltr" />}
-        </Field>
+        <TextField label={t("apiKeys.name")} value={name} onChange={setName} maxLength={200} />
+        <TextField label={t("apiKeys.subject")} hint={t("apiKeys.subjectHint")} value={subject} onChange={setSubject} dir="ltr" />
         <fieldset>
           <legend>{t("apiKeys.scopes")}</legend>
           {SCOPES.map((scope) => (
@@ -222,17 +219,15 @@ function NewKey({ onClose, onMade }: { onClose: () => void; onMade: (text: strin
             </label>
           ))}
         </fieldset>
-        <Field label={t("apiKeys.guard")} hint={t("apiKeys.guardHint")}>
-          {(id) => (
-            <select id={id} value={guard} onChange={(event) => setGuard(event.target.value as Guard)} data-testid="key-guard">
-              {(["", "flag", "block"] as Guard[]).map((each) => (
-                <option key={each} value={each}>
-                  {t(`apiKeys.guard_${each || "unset"}`)}
-                </option>
-              ))}
-            </select>
-          )}
-        </Field>
+        <SelectField
+          label={t("apiKeys.guard")}
+          hint={t("apiKeys.guardHint")}
+          value={guard}
+          options={["", "flag", "block"] as Guard[]}
+          words={(each) => t(`apiKeys.guard_${each || "unset"}`)}
+          onChange={setGuard}
+          testId="key-guard"
+        />
         <Field label={t("memoryMode.title")} hint={t("memoryMode.keyHint")}>
           {(id) => <MemoryModeSelect id={id} value={memory} onChange={setMemory} testId="key-memory" />}
         </Field>

@@ -7,6 +7,7 @@ import { useTranslation } from "react-i18next";
 import { api, bodyOf, dataOf } from "../../api/client";
 import type { Schemas } from "../../api/types";
 import { Button, Empty, Failure, Field } from "../../parts";
+import { CollectionField } from "../../parts/fields";
 import { askingNow } from "../conversation/asking";
 import { useCollections, useChosenCollection } from "../documents/collections";
 import { Found } from "./Found";
@@ -84,17 +85,7 @@ export function Search() {
               />
             )}
           </Field>
-          <Field label={t("documents.collection")}>
-            {(id) => (
-              <select id={id} value={chosen} onChange={(event) => setCollection(event.target.value)}>
-                {collections.map((each) => (
-                  <option key={each.id} value={each.id}>
-                    {each.name || each.id}
-                  </option>
-                ))}
-              </select>
-            )}
-          </Field>
+          <CollectionField label={t("documents.collection")} value={chosen} collections={collections} onChange={setCollection} />
           <Button
             look="primary"
             type="submit"

@@ -4,6 +4,7 @@ import { useTranslation } from "react-i18next";
 import { api, bodyOf, dataOf } from "../../api/client";
 import type { Schemas } from "../../api/types";
 import { Button, Dialog, Failure, Field } from "../../parts";
+import { CollectionField, SelectField } from "../../parts/fields";
 import { useCollections } from "../documents/collections";
 import { KINDS, type KindField, type KindName } from "./kinds";
 
@@ -42,17 +43,14 @@ export function NewSource({ onClose, onMade }: { onClose: () => void; onMade: (i
   return (
     <Dialog title={t("sourcesPage.new")} isOpen onClose={onClose} className="small">
       <form className="stack" onSubmit={submit} autoComplete="off">
-        <Field label={t("sourcesPage.kind")}>
-          {(id) => (
-            <select id={id} value={kind} onChange={(event) => setKind(event.target.value as KindName)} data-testid="source-kind">
-              {Object.keys(KINDS).map((each) => (
-                <option key={each} value={each}>
-                  {t(`sourcesPage.kind_${each as KindName}`)}
-                </option>
-              ))}
-            </select>
-          )}
-        </Field>
+        <SelectField
+          label={t("sourcesPage.kind")}
+          value={kind}
+          options={Object.keys(KINDS) as KindName[]}
+          words={(each) => t(`sourcesPage.kind_${each}`)}
+          onChange={setKind}
+          testId="source-kind"
+        />
         {fields.map(({ name, isRequired, isSecret, example }) => (
           <Field key={name} label={t(`sourcesPage.field_${name}`)} hint={isRequired ? undefined : t("sourcesPage.optional")}>
             {(id) => (
@@ -70,17 +68,7 @@ export function NewSource({ onClose, onMade }: { onClose: () => void; onMade: (i
             )}
           </Field>
         ))}
-        <Field label={t("sourcesPage.collection")}>
-          {(id) => (
-            <select id={id} value={collection || own} onChange={(event) => setCollection(event.target.value)} dir="auto">
-              {collections.map((each) => (
-                <option key={each.id} value={each.id}>
-                  {each.name || each.id}
-                </option>
-              ))}
-            </select>
-          )}
-        </Field>
+        <CollectionField label={t("sourcesPage.collection")} value={collection || own} collections={collections} onChange={setCollection} />
         <Failure>{make.error?.message}</Failure>
         <div className="actions">
           <Button onPress={onClose}>{t("common.cancel")}</Button>
