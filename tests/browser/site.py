@@ -1,18 +1,31 @@
 """The gateway with scripted services behind it, on a loop of its own, for pages in a real browser."""
 
 import asyncio
+import json
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from groundwork.ingest.v1 import ingest_pb2
-from playwright.sync_api import Page, expect
+from groundwork.orchestrator.v1 import orchestrator_pb2 as run_pb
+from playwright.sync_api import Page, Route, expect
 
 from services.gateway.settings import GatewaySettings
 from tests.service.gateway.conftest import SERVICES, World, over_http
-from tests.service.gateway.fakes import document
+from tests.service.gateway.fakes import RUN_ID, document
+
+MAIL = {"to": "<b>ann@example.org", "retries": 2}
+ASKED = {
+    "id": "ap1",
+    "run_id": RUN_ID,
+    "tool": "send_email",
+    "arguments": MAIL,
+    "arguments_hash": "ab" * 32,
+    "expires_at": "2099-01-01T00:00:00.000Z",
+}
+"""What waits for a decision, as /v1/approvals lists it."""
 
 
 @dataclass
@@ -26,6 +39,28 @@ class Site:
     def soon(self, do: Callable[[], object]) -> None:
         """On the world's loop."""
         self.loop.call_soon_threadsafe(do)
+
+
+@dataclass
+class Desk:
+    """Answers GET and POST of /v1/approvals in the browser."""
+
+    waiting: list[dict[str, Any]] = field(default_factory=list)
+    decisions: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+    on_decision: Callable[[], object] = lambda: None
+    refusal: str = ""
+
+    def answer(self, route: Route) -> None:
+        if route.request.method == "GET":
+            route.fulfill(json={"approvals": self.waiting})
+        elif self.refusal:
+            problem = {"reason": "APPROVAL_CLOSED", "detail": self.refusal}
+            route.fulfill(status=412, content_type="application/problem+json", body=json.dumps(problem))
+        else:
+            self.decisions.append((route.request.url.rpartition("/")[2], json.loads(route.request.post_data or "{}")))
+            self.waiting = []
+            route.fulfill(json=ASKED)
+            self.on_decision()
 
 
 @contextmanager
@@ -82,3 +117,15 @@ def begin(page: Page, text: str, way: str = "documents") -> None:
     page.get_by_test_id(f"mode-{way}").check(force=True)
     page.get_by_test_id("question-input").fill(text)
     page.get_by_test_id("ask-button").click()
+
+
+def artefact(kind: str, body: dict[str, Any], outline: str = "", **cited: int) -> run_pb.Artefact:
+    """Its parts at these places cite these passages: `rows_0_1` is /rows/0/1."""
+    made = run_pb.Artefact(artefact_id=f"{kind} {outline}", kind=kind, title=f"A {kind}", outline=outline)
+    made.body.update(body)
+    for place, number in cited.items():
+        made.items.add(path="/" + place.replace("_", "/"), citations=[number])
+        made.citations.add(
+            number=number, document_id="d0000001", document_name="handbook.pdf", chunk_id="c1", text="It is so."
+        )
+    return made

@@ -3,13 +3,12 @@
 import csv
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from groundwork.orchestrator.v1 import orchestrator_pb2 as run_pb
 from playwright.sync_api import Browser, Locator, expect
 
-from tests.browser.site import Site, ask, put, ready
+from tests.browser.site import Site, artefact, ask, put, ready
 from tests.browsing import Visit, visiting
 from tests.service.gateway.fakes import answered_run, event
 
@@ -21,18 +20,6 @@ def visit(browser: Browser, site: Site) -> Iterator[Visit]:
     put(site, ready(1, name="handbook.pdf"))
     with visiting(browser, site.base_url) as visit:
         yield visit
-
-
-def artefact(kind: str, body: dict[str, Any], outline: str = "", **cited: int) -> run_pb.Artefact:
-    """Its parts at these places cite these passages: `rows_0_1` is /rows/0/1."""
-    made = run_pb.Artefact(artefact_id=f"{kind} {outline}", kind=kind, title=f"A {kind}", outline=outline)
-    made.body.update(body)
-    for place, number in cited.items():
-        made.items.add(path="/" + place.replace("_", "/"), citations=[number])
-        made.citations.add(
-            number=number, document_id="d0000001", document_name="handbook.pdf", chunk_id="c1", text="It is so."
-        )
-    return made
 
 
 def shown(visit: Visit, site: Site, *made: run_pb.Artefact) -> Locator:

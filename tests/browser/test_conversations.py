@@ -1,60 +1,25 @@
 """Conversations in a real browser: answers with their steps and citations, decisions, and what a reload shows again."""
 
-import json
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from groundwork.common.v1 import common_pb2
 from groundwork.orchestrator.v1 import orchestrator_pb2 as run_pb
-from playwright.sync_api import Browser, Page, Route, expect
+from playwright.sync_api import Browser, Page, expect
 
 from kit.errors import Unavailable
-from tests.browser.site import Site, ask, asked, begin, put, ready
+from tests.browser.site import ASKED, Desk, Site, ask, asked, begin, put, ready
 from tests.browsing import Visit, picture, refusals_are_expected, visiting
 from tests.service.gateway.fakes import AT, RUN_ID, answered_run, event, run_with_tools
 
 pytestmark = [pytest.mark.browser]
 
-MAIL = {"to": "<b>ann@example.org", "retries": 2}
-ASKED = {
-    "id": "ap1",
-    "run_id": RUN_ID,
-    "tool": "send_email",
-    "arguments": MAIL,
-    "arguments_hash": "ab" * 32,
-    "expires_at": "2099-01-01T00:00:00.000Z",
-}
-
-
 COLLECTIONS = [
     {"id": each, "name": each, "created_at": None, "owner": "local-user", "visibility": "private", "role": "owner"}
     for each in ("default", "recipes")
 ]
-
-
-@dataclass
-class Desk:
-    """Answers GET and POST of /v1/approvals in the browser."""
-
-    waiting: list[dict[str, Any]] = field(default_factory=list)
-    decisions: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
-    on_decision: Callable[[], object] = lambda: None
-    refusal: str = ""
-
-    def answer(self, route: Route) -> None:
-        if route.request.method == "GET":
-            route.fulfill(json={"approvals": self.waiting})
-        elif self.refusal:
-            problem = {"reason": "APPROVAL_CLOSED", "detail": self.refusal}
-            route.fulfill(status=412, content_type="application/problem+json", body=json.dumps(problem))
-        else:
-            self.decisions.append((route.request.url.rpartition("/")[2], json.loads(route.request.post_data or "{}")))
-            self.waiting = []
-            route.fulfill(json=ASKED)
-            self.on_decision()
 
 
 @pytest.fixture
