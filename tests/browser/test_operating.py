@@ -110,6 +110,7 @@ def test_a_new_key_gets_its_guard_and_the_list_says_which(visit: Visit) -> None:
 def test_the_audit_log_is_read_by_pages_newest_first_and_filtered(visit: Visit) -> None:
     page = visit.page
     asked: list[tuple[str, int]] = []
+    newest = 501
 
     def entry(number: int) -> str:
         return json.dumps(
@@ -132,7 +133,7 @@ def test_the_audit_log_is_read_by_pages_newest_first_and_filtered(visit: Visit) 
         chain, before = query["chain"][0], int(query["before"][0])
         asked.append((chain, before))
         assert query["order"] == ["newest"]
-        last = before - 1 if before else 501
+        last = before - 1 if before else newest
         numbers = range(last, max(last - 500, 0), -1) if chain == "tenant" else ()
         route.fulfill(content_type="application/x-ndjson", body="".join(f"{entry(each)}\n" for each in numbers))
 
@@ -142,8 +143,13 @@ def test_the_audit_log_is_read_by_pages_newest_first_and_filtered(visit: Visit) 
     entries = page.get_by_test_id("audit-entry")
     expect(entries).to_have_count(500)
     expect(entries.first).to_contain_text("Key revoked")
+    newest = 502  # it arrives between two pages
     page.get_by_role("button", name="load earlier ones").click()
     expect(entries).to_have_count(501)
+    page.get_by_role("button", name="Look again").click()
+    expect(entries.first).to_contain_text("ann502")
+    expect(entries).to_have_count(502)
+    expect(entries.last).to_contain_text("ann1")
     page.get_by_placeholder("Find in these entries").fill("DOC17")
     expect(entries).to_have_count(11)  # 17 and 170 to 179
     with page.expect_download() as download:
@@ -152,7 +158,7 @@ def test_the_audit_log_is_read_by_pages_newest_first_and_filtered(visit: Visit) 
     assert [json.loads(each)["number"] for each in saved] == [*range(179, 169, -1), 17]
     page.get_by_test_id("audit-chain").select_option("unknown_callers")
     expect(page.get_by_test_id("audit")).to_contain_text("No entries.")
-    assert asked == [("tenant", 0), ("tenant", 2), ("unknown_callers", 0)]
+    assert asked == [("tenant", 0), ("tenant", 2), ("tenant", 0), ("tenant", 3), ("unknown_callers", 0)]
 
 
 def test_a_note_is_written_changed_and_deleted(visit: Visit, site: Site) -> None:
