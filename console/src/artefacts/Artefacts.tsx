@@ -95,7 +95,7 @@ function Body({ artefact, run, isOver }: { artefact: Artefact; run: FoldedRun; i
     case "side_by_side": {
       const { documents, rows } = body as SidesBody;
       return table(
-        ["", ...documents],
+        [t("artefact.topic"), ...documents],
         rows.map(({ topic, texts }) => [topic, ...texts]),
         (row, column) => `/rows/${row}/texts/${column - 1}`,
       );
