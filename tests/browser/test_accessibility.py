@@ -114,7 +114,10 @@ def test_no_dialog_breaks_a_rule_of_accessibility(browser: Browser, site: Site) 
     def prepare(page: Page) -> None:
         page.add_init_script(path=AXE)
         page.add_init_script("delete window.webkitSpeechRecognition; delete window.SpeechRecognition;")
-        page.route_web_socket("**/ws/voice-chat", lambda socket: sockets.append(socket))
+        page.route_web_socket("**/ws/voice-chat", hold)
+
+    def hold(socket: WebSocketRoute) -> None:
+        sockets.append(socket)
 
     sockets: list[WebSocketRoute] = []
     with visiting(browser, site.base_url, prepare) as visit:

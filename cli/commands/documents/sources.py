@@ -233,9 +233,7 @@ async def _settled(gateway: Gateway, source_id: str, output: Output) -> Json:
 def _progress(source: Json) -> str:
     sync = source["sync"] or {"done_count": 0, "total_count": 0, "remaining_s": None}
     left = f", about {sync['remaining_s']:.0f} s left" if sync["remaining_s"] else ""
-    return (
-        f"{sync['done_count']} of {sync['total_count']} files taken{left}; {source['pending_count']} being indexed"
-    )
+    return f"{sync['done_count']} of {sync['total_count']} files taken{left}; {source['pending_count']} being indexed"
 
 
 def _change(source_id: str, body: Json, *, as_json: bool) -> None:

@@ -105,7 +105,11 @@ def _own(services: Backends, request: Request) -> ServiceHealth:
     keys: Keys | None = request.app.state.api_keys
     trouble = keys.ring.trouble if keys else ""
     stopping = services.stopping.is_set()
-    return ServiceHealth(state="not_serving" if stopping or trouble else "serving", detail=trouble or None, kinds=["other"] if trouble else [])
+    return ServiceHealth(
+        state="not_serving" if stopping or trouble else "serving",
+        detail=trouble or None,
+        kinds=["other"] if trouble else [],
+    )
 
 
 async def _tells_details(request: Request) -> bool:
