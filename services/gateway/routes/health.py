@@ -30,8 +30,8 @@ class ServiceHealth(BaseModel):
     detail: str | None = Field(default=None, description="What is wrong with it, if anything: also of one that serves.")
     kinds: list[str] = Field(
         default=[],
-        description="Kinds of what `detail` names, as constants: `language_model`, or `other`. Empty where nothing is wrong, and of "
-        "a service of an earlier version.",
+        description="Kinds of what `detail` names, as constants: `language_model`, or `other`. Empty where nothing is wrong, "
+        "and of a service of an earlier version.",
     )
 
 
