@@ -14,7 +14,7 @@ from bench.operation import callers, clean_clone, failover, first_page, recovery
 from bench.pages import renewed
 from bench.peers import peer
 from bench.report import Part, render
-from bench.retrieval import ingestion, rerank, searching, small_documents, source_syncs, stalls
+from bench.retrieval import ingestion, memories, rerank, searching, small_documents, source_syncs, stalls
 from bench.retrieval.raw_embedder import RawEmbedder
 from bench.runs import agents, answering, following, research, steps, streams
 from evals.datasets.loading import OWN_COLLECTION
@@ -27,6 +27,7 @@ PARTS = (
     "source-syncs",
     "search",
     "search-100k",
+    "memory",
     "recovery",
     "stalls",
     "rerank",
@@ -61,6 +62,7 @@ def main() -> None:
         "source-syncs": source_syncs.measure,
         "search": lambda: searching.measure(searching.LAPTOP),
         "search-100k": lambda: searching.measure(searching.LARGE),
+        "memory": memories.measure,
         "recovery": recovery.measure,
         "stalls": stalls.measure,
         "rerank": lambda: rerank.measure(raw),

@@ -29,7 +29,7 @@ async def fill(retriever: Channel, reranker: Channel, chunks: int) -> None:
     """Writes and activates `chunks` chunks in documents of 100."""
     stub = retriever_pb2_grpc.RetrieverServiceStub(retriever)
     rng = np.random.default_rng(1)
-    model, centers = await _centers(reranker)
+    model, centers = await embed_centers(reranker)
     texts = _texts(chunks)
     vectors = clustered_unit_vectors(rng, centers, chunks)
     starts = iter(range(0, chunks, _CHUNKS_PER_DOCUMENT))
@@ -50,7 +50,7 @@ def _texts(count: int) -> list[str]:
     return written + [f"{written[i % _WRITTEN]} Copy {i} was filed." for i in range(_WRITTEN, count)]
 
 
-async def _centers(reranker: Channel) -> tuple[str, npt.NDArray[np.float32]]:
+async def embed_centers(reranker: Channel) -> tuple[str, npt.NDArray[np.float32]]:
     """The model's name, and the vectors of some questions: float32 [clusters, dimension]."""
     stub = reranker_pb2_grpc.RerankerServiceStub(reranker)
     request = reranker_pb2.EmbedRequest(texts=make_queries(9, _CLUSTERS), kind=reranker_pb2.EMBED_KIND_QUERY)

@@ -103,7 +103,7 @@ def running_system(
 def own_signer(data_dir: Path) -> TokenSigner:
     """Adds a key of ours to those of a running system."""
     keys = KeyFolder(data_dir / "secrets" / "keys")
-    keys.add("evals", ["reranker/*", "retriever/*"])
+    keys.add("evals", ["memory/*", "reranker/*", "retriever/*"])
     return TokenSigner(KeySource(parse_signing_key, path=keys.signing_key_file("evals"), setting="evals"))
 
 
