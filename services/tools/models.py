@@ -33,7 +33,7 @@ class WithoutModel:
     argument: str = ""
     """The argument that gets what is asked for: the queries of a search as a list, the expression of a sum."""
     ability: str = ""
-    """What a person can be told: completes "I can"."""
+    """The ability in words for people: completes "I can"."""
 
 
 @dataclass(frozen=True)

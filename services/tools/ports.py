@@ -148,8 +148,8 @@ class Documents(Protocol):
 
     async def keep(self, collection_id: str, name: str, text: str, *, call_key: str, append: bool = False) -> Document:
         """Stores `text` as a document, and answers before it is searchable. A document of that name gets the new text; `append`: it
-        keeps its own in front, whoever else writes. Asked again with the same `call_key` (visible ASCII) and text, the same
-        document is answered. Raises CollectionMissing."""
+        keeps its own in front, also when another caller writes. A repeated call with the same `call_key` (visible ASCII) and
+        text returns the same document. Raises CollectionMissing."""
         ...
 
     async def index_source_file(self, path: str, collection_ids: Sequence[str]) -> Document:

@@ -134,8 +134,8 @@ class ServerAdmin:
         return await self._listed(caller, name)
 
     async def forget_login(self, caller: Principal, name: str) -> None:
-        """Forgets the login at a server, and one that waits; the authorization server is told, where it can be. Harmless when
-        repeated."""
+        """Forgets the login at a server, and one that waits; the authorization server is informed where that is possible.
+        Harmless when repeated."""
         url = self._records.of(caller.tenant_id).get(name, ServerRecord()).url
         try:
             login = self._records.login(caller.tenant_id, name)

@@ -135,7 +135,7 @@ class ToolsSettings(MessageStoreSettings, LocalUserSettings, KeyedServiceSetting
     """Tools by tenant, as JSON: {"acme": ["math_eval", "time_now"]}. A tenant that is not named may use all;
     guests only tools that read their own documents and memory."""
     tools_need_approval: list[str] = Field(default_factory=list)
-    """Tools of which a person must allow each call, beside those that ask for it themselves, as JSON: ["http_get", "crm_*"]."""
+    """Tools whose calls a person must allow, each one, beside those that ask for it themselves, as JSON: ["http_get", "crm_*"]."""
     tools_folders: Folders = ()
     """Folders, comma-separated, whose Python files are tools too, so that one can be added without building an image: the files are
     read at the start and run as this service, so nobody else may write there."""

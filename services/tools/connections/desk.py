@@ -213,7 +213,7 @@ class ConnectionDesk:
 
 @contextmanager
 def _refusals(service: str) -> Iterator[None]:
-    """What goes wrong at the service, as the caller is told."""
+    """Translates what goes wrong at the service for the caller."""
     try:
         yield
     except (ServiceUnavailable, TimeoutError) as error:

@@ -37,7 +37,7 @@ class _Known:
     is_heard: bool = False
     made: dict[tuple[str, bool], Tool | str] = field(default_factory=dict)
     """Tools by digest and by whether they only read; of one that cannot be used, why."""
-    told: set[str] = field(default_factory=set)
+    reported: set[str] = field(default_factory=set)
 
 
 @dataclass(frozen=True)
@@ -211,8 +211,8 @@ def _offered(known: _Known, record: ServerRecord) -> list[Tool]:
     for listed, tool in _judged(known, record):
         if tool is not None:
             offered.append(tool)
-        elif listed.why not in known.told:
-            known.told.add(listed.why)
+        elif listed.why not in known.reported:
+            known.reported.add(listed.why)
             _log.warning("mcp_tool_withheld", server=known.name, tool=listed.remote.name[:80], why=listed.why)
     return offered
 

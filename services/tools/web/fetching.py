@@ -174,7 +174,7 @@ class Fetcher:
             )
         said = answer.headers.get("content-type", "")
         charset = _CHARSET.search(said)
-        validators = {ask: answer.headers[told] for told, ask in _VALIDATORS.items() if told in answer.headers}
+        validators = {ask: answer.headers[name] for name, ask in _VALIDATORS.items() if name in answer.headers}
         return WebDocument(
             answer.url,
             said.partition(";")[0].strip().lower(),

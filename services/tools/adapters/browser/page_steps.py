@@ -51,7 +51,7 @@ class StepFailed(Exception):
 
 
 class Asks(Protocol):
-    """What the service is asked and told meanwhile."""
+    """What the steps ask the service, and report to it, meanwhile."""
 
     async def ask(self, url: str) -> str: ...
 
@@ -86,7 +86,7 @@ class BrowserSteps:
         """Whether the next page to be opened was judged already."""
 
     async def run(self, steps: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-        """The report, also of steps of which one cannot be done."""
+        """The report, also when one of the steps cannot be done."""
         done, stopped = 0, ""
         try:
             for step in steps:

@@ -183,8 +183,8 @@ def _refusal(response: httpx.Response, body: bytes) -> ToolError:
     if status >= 500:
         return ServiceUnavailable(f"Google Drive cannot do that now (it answered with {status}); try again later")
     reason = "CONNECTION_REFUSED" if status == 401 else None
-    told = f" ({said})" if said else ""
-    return DriveFailed(f"Google Drive {_ADVICE.get(status, f'answered with {status}')}{told}", reason=reason)
+    detail = f" ({said})" if said else ""
+    return DriveFailed(f"Google Drive {_ADVICE.get(status, f'answered with {status}')}{detail}", reason=reason)
 
 
 def _too_large(name: str) -> ToolError:

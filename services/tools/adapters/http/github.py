@@ -157,9 +157,9 @@ def _refusal(asked: Asked, status: int, headers: Mapping[str, str], data: Any) -
     if (wait_s := _limited_s(status, headers, data)) is not None:
         return WebBusy(f"GitHub was asked as often as it allows this account; try again in {max(1, round(wait_s))} s")
     said = _message(data)
-    told = f" ({said})" if said else ""
+    detail = f" ({said})" if said else ""
     failure = CredentialRefused if status == 401 else GithubFailed
-    return failure(f"GitHub {_ADVICE.get(status, f'answered with {status}')}{told}")
+    return failure(f"GitHub {_ADVICE.get(status, f'answered with {status}')}{detail}")
 
 
 def _message(data: Any) -> str:

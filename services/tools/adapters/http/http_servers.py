@@ -27,7 +27,7 @@ ANSWER_TIMEOUT_S = 8.0
 BODY_TIMEOUT_S = 4.0
 """For the rest of it; what has come until then is used."""
 TIMEOUT_S = ANSWER_TIMEOUT_S + BODY_TIMEOUT_S + 3.0
-"""Of a tool that asks once: longer than both, so that how a call ended is told here."""
+"""Of a tool that asks once: longer than both, so that this module says how a call ended."""
 _TEXT_TYPES = ("application/json", "application/xml", "application/x-ndjson")
 _REDIRECTS = {301, 302, 303, 307, 308}
 _HIDDEN = "[hidden]"
@@ -62,19 +62,19 @@ class Answer:
 
     def content(self) -> dict[str, Any]:
         """For the model."""
-        told: dict[str, Any] = {
+        content: dict[str, Any] = {
             "url": self.url,
             "status": self.status,
             "content_type": self.content_type,
             "text": self.text,
         }
         if self.is_truncated:
-            told["truncated"] = True
+            content["truncated"] = True
         if self.location:
-            told["location"] = self.location
+            content["location"] = self.location
         if self.text is None:
-            told["note"] = "the answer is not text and was left out"
-        return told
+            content["note"] = "the answer is not text and was left out"
+        return content
 
     def summary(self) -> str:
         """For the person."""
@@ -196,7 +196,7 @@ def location_of(response: httpx.Response) -> str:
         return ""
     try:
         return str(response.url.join(response.headers["location"]).copy_with(fragment=None))
-    except httpx.InvalidURL:  # told as it is; it will not be followed
+    except httpx.InvalidURL:  # returned as it is; it will not be followed
         return str(response.headers["location"])
 
 

@@ -169,7 +169,7 @@ async def _json(response: httpx.Response) -> Mapping[str, Any]:
 
 
 def _tokens(data: Mapping[str, Any]) -> dict[str, str]:
-    """The tokens of an answer, of which the renewing one may be missing: then the old one stays good. Raises LoginRefused."""
+    """The tokens of an answer. The refresh token may be missing: then the old one stays good. Raises LoginRefused."""
     found = {name: data[name] for name in ("access_token", "refresh_token") if data.get(name)}
     if "access_token" not in found or not all(_is_token(each) for each in found.values()):
         raise LoginRefused("the server that logs in gave no usable token; see that its address is right")

@@ -49,8 +49,8 @@ class Brave:
         asked = {"q": query, "count": str(_COUNT), "text_decorations": "false"}
         if freshness:
             asked["freshness"] = self._FRESHNESS[freshness]
-        told = await _json(self.name, self._url, asked, {"X-Subscription-Token": self._key})
-        found = _listed(_object(told.get("web")).get("results"))
+        reply = await _json(self.name, self._url, asked, {"X-Subscription-Token": self._key})
+        found = _listed(_object(reply.get("web")).get("results"))
         return [
             _result(each, each.get("description"), each.get("extra_snippets"), each.get("page_age")) for each in found
         ]
@@ -113,13 +113,13 @@ def _refused(name: str, status: int) -> ToolError:
     return ToolError(f"{name} did not take the search ({status}); write it in other words", reason="SEARCH_REFUSED")
 
 
-def _result(told: Mapping[str, Any], snippet: object, more: object, date: object) -> Result:
+def _result(reply: Mapping[str, Any], snippet: object, more: object, date: object) -> Result:
     snippets = [_plain(each) for each in [snippet, *(more if isinstance(more, list) else [])]]
     found = _DATE.match(date) if isinstance(date, str) else None
-    url = told.get("url")
+    url = reply.get("url")
     return Result(
         url if isinstance(url, str) and len(url) <= URL_CHARACTERS_MAX else "",
-        _plain(told.get("title"))[:_TITLE_CHARACTERS_MAX],
+        _plain(reply.get("title"))[:_TITLE_CHARACTERS_MAX],
         "\n".join(dict.fromkeys(filter(None, snippets)))[:_SNIPPET_CHARACTERS_MAX],
         found[0] if found else "",
     )

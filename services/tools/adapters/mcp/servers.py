@@ -122,10 +122,10 @@ class McpServer:
         text = self._hidden(_text(result))
         if result.is_error:
             raise ToolError(f"the server {self._name} refused: {shortened(text, 600) or 'without a word'}")
-        told: dict[str, Any] = {"server": self._name, "text": text[:TEXT_CHARACTERS_MAX]}
+        content: dict[str, Any] = {"server": self._name, "text": text[:TEXT_CHARACTERS_MAX]}
         if len(text) > TEXT_CHARACTERS_MAX:
-            told["truncated"] = True
-        return ToolOutput(told, shortened(text, 200))
+            content["truncated"] = True
+        return ToolOutput(content, shortened(text, 200))
 
     def _require_same(self, approved: RemoteTool, there: types.Tool | None) -> None:
         """Raises UnknownTool unless the server says of the tool what was approved."""

@@ -96,10 +96,10 @@ async def document_search(
     content: dict[str, Any] = {"documents": documents, "is_partial": is_partial, **degradations(found.degraded)}
     if not documents:
         content["note"] = "No document was found. Try other words, or fewer fields."
-    told = f"{len(documents)} {'document' if len(documents) == 1 else 'documents'} found."
+    summary = f"{len(documents)} {'document' if len(documents) == 1 else 'documents'} found."
     return ToolOutput(
         content,
-        sentences(told, degraded=found.degraded),
+        sentences(summary, degraded=found.degraded),
         citable([best[each] for each in chosen if each in best]),
     )
 

@@ -1,7 +1,7 @@
 """Keeps a text, or takes a file of a source, as a document, so that later searches find it.
 
 Each call needs a person's approval: what is kept is found and cited from then on by everybody who may read the collection, a text
-of the same title is replaced or grows, and a document that was read may have told the model to keep something.
+of the same title is replaced or grows, and a document that was read may have asked the model to keep something.
 """
 
 import hashlib
@@ -154,7 +154,7 @@ async def _kept(context: ToolContext, collection_id: str, name: str, text: str, 
 
 
 async def _settled(context: ToolContext, document: Document) -> Document | None:
-    """The document as it is after a while. Where that cannot be told, the document that was stored: the text is not lost."""
+    """The document as it is after a while. Where its state is not known, the document that was stored: the text is not lost."""
     try:
         return await context.services.documents.settled(document.document_id, timeout_s=READY_WAIT_S)
     except ToolError:

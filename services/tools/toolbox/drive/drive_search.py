@@ -63,7 +63,7 @@ def _described(file: Mapping[str, Any]) -> dict[str, Any]:
     known = {
         "file": str(file.get("id", "")),
         "name": str(file.get("name", ""))[:_NAME_CHARACTERS_MAX],
-        "kind": str(file.get("mimeType", "")),  # as whoever put it there has named it
+        "kind": str(file.get("mimeType", "")),  # as its owner has named it
         "changed_at": str(file.get("modifiedTime", "")),
         "size_bytes": str(file.get("size", "")),
         "url": str(file.get("webViewLink", "")),

@@ -195,8 +195,10 @@ def _by_sentence(judged: Sequence[_Judged]) -> dict[str, Any]:
     """The part of a content about a claim of several sentences."""
     if len(judged) == 1:
         return {}
-    told = {each.sentence: {"verdict": each.verdict.value, "confidence": round(each.confidence, 3)} for each in judged}
-    return {"sentences": told}
+    verdicts = {
+        each.sentence: {"verdict": each.verdict.value, "confidence": round(each.confidence, 3)} for each in judged
+    }
+    return {"sentences": verdicts}
 
 
 def _claims(claim: str) -> list[str]:

@@ -119,13 +119,13 @@ async def _shown(crawled: Crawled, look_for: str, context: ToolContext) -> list[
 
 def _ending(crawled: Crawled, read: int) -> dict[str, object]:
     """What is not there, for the model."""
-    told: dict[str, object] = {}
+    rest: dict[str, object] = {}
     if crawled.failed:
-        told["failed"] = [{"url": url, "why": why} for url, why in crawled.failed]
+        rest["failed"] = [{"url": url, "why": why} for url, why in crawled.failed]
     if crawled.stopped:
-        told["stopped"] = crawled.stopped
+        rest["stopped"] = crawled.stopped
     if crawled.left:
-        told["more"] = (
+        rest["more"] = (
             f"At least {crawled.left} more addresses are known: from_page={read} goes on. web_fetch reads a page whole."
         )
-    return told
+    return rest

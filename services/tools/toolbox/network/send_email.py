@@ -85,7 +85,7 @@ NEEDS = "set GROUNDWORK_SMTP_HOST to a mail server, and GROUNDWORK_SMTP_FROM"
 PREPARING_TIMEOUT_S = 12.0
 """For everything before the text: its end is certain, so it is not worth a long wait."""
 HANDING_OVER_TIMEOUT_S = 15.0
-"""For the answer to the text. With the time before it still less than the policy's: the fate must be told apart here."""
+"""For the answer to the text. Both times together are less than the policy's: this module has to say what became of the text."""
 PARTING_TIMEOUT_S = 1.0
 _REFUSAL = 400
 """Replies from here on are refusals (RFC 5321, 4.2.1)."""
