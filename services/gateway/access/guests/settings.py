@@ -9,7 +9,7 @@ from pydantic import AfterValidator, Field
 from kit.limits.rules import Limit, Per, What
 from kit.process.settings import Identifier, ServiceSettings
 
-_LIMIT = re.compile(r"([a-z_]+)=([0-9]+(?:\.[0-9]+)?)/([a-z]+)")
+_LIMIT = re.compile(r"([a-z_]+)=([0-9]+(?:\.[0-9]+)?)(?:/([a-z]+))?")
 
 
 def limits_in(text: str) -> Sequence[Limit]:
@@ -18,11 +18,13 @@ def limits_in(text: str) -> Sequence[Limit]:
     for each in text.split():
         matched = _LIMIT.fullmatch(each)
         try:
-            limit = Limit(What(matched[1]), float(matched[2]), Per(matched[3])) if matched else None
+            limit = Limit(What(matched[1]), float(matched[2]), Per(matched[3] or Per.EVER)) if matched else None
         except ValueError:
             limit = None
         if limit is None or not limit.is_possible:
-            raise ValueError(f"{each!r} is no limit; write it as `tokens=100000/day`, with spaces between several")
+            raise ValueError(
+                f"{each!r} is no limit; write it as `tokens=100000/day` or `storage=10000000000`, with spaces between several"
+            )
         limits.append(limit)
     if not limits:
         raise ValueError("guests need a budget; write limits as `runs=30/day tokens=100000/day`")
@@ -65,6 +67,6 @@ class GuestSettings(ServiceSettings):
     """What each guest may use, as a rule for `subject:*` of the guests' tenant. It is set when there is no such rule; set
     another by `groundwork limits set`, with a key of that tenant."""
 
-    guests_limits_together: Annotated[str, AfterValidator(_checked)] = "dollars=20/day"
-    """What all guests together may use, as the rule for their tenant (`tenant:guests`). It is set when there is neither such
-    a rule nor one for each tenant (`tenant:*`); set another by `groundwork limits set`, as an operator."""
+    guests_limits_together: Annotated[str, AfterValidator(_checked)] = "dollars=20/day storage=10000000000"
+    """What all guests together may use and store (bytes), as the rule for their tenant (`tenant:guests`). It is set when
+    there is neither such a rule nor one for each tenant (`tenant:*`); set another by `groundwork limits set`, as an operator."""

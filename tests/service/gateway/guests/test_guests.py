@@ -276,9 +276,9 @@ async def test_no_guest_comes_in_without_a_budget(allowing: Allowing, world: Wor
     async with in_process(allowing(guests_limits="runs=7/day tokens=100/hour", rpc_timeout_s=0.2)) as client:
         await become_guest(client)
         (together,) = world.orchestrator.set_limits  # of each guest there is a rule of the operator's
-        assert (together.whose, [(each.what, each.amount) for each in together.limits]) == (
+        assert (together.whose, [(each.what, each.amount, each.per) for each in together.limits]) == (
             "tenant:guests",
-            [("dollars", 20)],
+            [("dollars", 20, "day"), ("storage", 10_000_000_000, "ever")],
         )
         of_each_tenant = ("tenant:*", [orchestrator_pb2.Limit(what="dollars", amount=5, per="day")])
         world.orchestrator.set_limits, world.orchestrator.limit_rules = [], [of_each_tenant]
