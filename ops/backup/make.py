@@ -9,9 +9,9 @@ from pathlib import Path
 
 from kit.access.keys import Jwk
 from kit.jetstream import Nats
-from kit.jetstream.snapshot import copy_of
 from kit.jetstream.streams import stream_names
 from ops.backup.archive import PART_BYTES, ArchiveWriter, Manifest, StreamEntry, write_archive
+from ops.backup.snapshot import copy_of
 from ops.errors import BackupUnusable
 from ops.state import STORES, backup_order
 

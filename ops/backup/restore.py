@@ -13,9 +13,9 @@ from kit.access.key_folder import KeyFolder
 from kit.errors import AlreadyExists
 from kit.jetstream import KeyValue, Nats
 from kit.jetstream.reading import last_messages
-from kit.jetstream.snapshot import PIECE_BYTES, StreamCopy, bring_back
 from kit.jetstream.streams import stream_names
 from ops.backup.archive import Archive, FolderEntry, Manifest, StreamEntry, open_verified
+from ops.backup.snapshot import PIECE_BYTES, StreamCopy, bring_back
 from ops.errors import BackupUnusable, RestoreRefused
 from ops.local_store import LocalStore, OpenStore
 from ops.signers import SIGNERS

@@ -10,11 +10,11 @@ from nats.js import api
 from kit import deadline, state
 from kit.errors import FailedPrecondition, Unavailable
 from kit.jetstream import Entry, KeyValue, Nats, ObjectStore, WorkQueue, connect
-from kit.jetstream.snapshot import bring_back, copy_of
 from kit.jetstream.streams import replica_count
 from kit.state import Bucket, Queue
 from kit.testing.harness import make_signer, make_verifier
 from kit.testing.nats_cluster import NatsCluster, nats_cluster
+from ops.backup.snapshot import bring_back, copy_of
 from ops.nats_users import ADMINISTRATOR, authorization, written_by
 from ops.state import USERS
 from services.orchestrator.adapters.jetstream.event_log import JetStreamEventLog
