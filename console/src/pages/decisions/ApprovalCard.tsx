@@ -14,7 +14,7 @@ export function ApprovalCard({ asked, children }: { asked: Asked; children?: Rea
   const decide = useDecide(asked);
   const isDone = decide.isPending || decide.isSuccess;
   return (
-    <section className="approval card" data-testid="question" aria-label={t("decisions.ask", { tool })}>
+    <article className="approval card" data-testid="question" aria-label={t("decisions.ask", { tool })}>
       <h2>
         <Icon name="scale" /> {t("decisions.ask", { tool })}
       </h2>
@@ -58,6 +58,6 @@ export function ApprovalCard({ asked, children }: { asked: Asked; children?: Rea
           </p>
         )}
       </div>
-    </section>
+    </article>
   );
 }
