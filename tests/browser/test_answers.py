@@ -153,6 +153,10 @@ def test_values_that_disagree_are_cards_that_open_their_passage(visit: Visit, si
     ask(page)
     cards = page.get_by_test_id("conflict").locator(".card")
     expect(cards).to_have_text(["Sixdirectors.md2024", "Fourhandbook.pdfno date"])
+    for width in (360, 768, 1400):
+        page.set_viewport_size({"width": width, "height": 900})
+        cards.last.scroll_into_view_if_needed()
+        expect(cards.last).to_be_in_viewport(ratio=1)
     cards.last.click()
     expect(page.get_by_test_id("passage").locator("mark")).to_have_text("Four")
 
