@@ -101,7 +101,13 @@ export function Conflicts({ run }: { run: FoldedRun }) {
           </p>
           <div className="sides">
             {sides.map((side) => (
-              <button type="button" key={`${side.citation}-${side.value}`} className="conflict-side card" onClick={() => open(side)} dir="auto">
+              <button
+                type="button"
+                key={`${side.citation}-${side.value}`}
+                className="conflict-side card"
+                onClick={() => open(side)}
+                dir="auto"
+              >
                 <strong>{side.value}</strong>
                 <span>{side.document_name}</span>
                 <span className="hint">{side.date || t("sources.noDate")}</span>
