@@ -275,11 +275,17 @@ _MASKS = (
 
 
 _MADE_BY_READING = {"status", "stage", "progress", "error", "report", "revision_id"}
+_MADE_BY_SYNCING = {"state", "error", "sync", "next_sync_at", "file_count", "pending_count", "failing_count", "failing"}
 
 
 def without_progress(answer: Any) -> Any:
-    """An answer about a document that was just uploaded, as far as it does not follow from how much of it has been read by now."""
-    if not isinstance(answer, dict) or not isinstance(document := answer.get("document"), dict):
+    """An answer about a document that was just uploaded, or a source that was just made, as far as it does not follow from how much
+    of it has been read by now."""
+    if not isinstance(answer, dict):
+        return answer
+    if "failing_count" in answer:
+        return {name: value for name, value in answer.items() if name not in _MADE_BY_SYNCING}
+    if not isinstance(document := answer.get("document"), dict):
         return answer
     kept = {name: value for name, value in document.items() if name not in _MADE_BY_READING}
     return {**answer, "document": kept}

@@ -263,4 +263,6 @@ async def test_writers_of_a_list_at_once_undo_nothing_of_each_other(shared: Worl
     stale = {"If-Match": (await client.get(members)).headers["ETag"]}
     member = {"kind": "subject", "name": "writer-0", "role": "viewer"}
     assert (await client.put(members, json=member, headers=stale)).status_code == 200
-    assert (await client.delete(members, params={"kind": "subject", "name": "bob"}, headers=stale)).status_code == 412
+    assert (
+        await client.delete(members, params={"kind": "subject", "name": "writer-0"}, headers=stale)
+    ).status_code == 412
