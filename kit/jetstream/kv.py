@@ -162,11 +162,36 @@ class KeyValue:
         """Deletes with all history. The marker for watchers goes too, after a day: keys that come and go leave nothing behind. With
         `revision`, only if the key still has it; else raises Aborted."""
         headers = {KV_OP: KV_PURGE}
-        if not self._erases:  # a rollup would remove what is to be overwritten first
-            headers[api.Header.ROLLUP.value] = MSG_ROLLUP_SUBJECT
-        await self._write(key, headers=headers, revision=revision, ttl_s=_MARKER_TTL_S)
+        if self._erases:
+            # A rollup would remove what is to be overwritten first, and a marker that expired would uncover what was not: so this
+            # one stays until all below it is gone.
+            revision = await self._store(key, headers=headers, revision=revision)
+            await erase_messages(self._nats, self._stream, f"{self._prefix}{key}", before=revision)
+        headers[api.Header.ROLLUP.value] = MSG_ROLLUP_SUBJECT
+        try:
+            await self._store(key, headers=headers, revision=revision, ttl_s=_MARKER_TTL_S)
+        except Aborted:
+            if not self._erases:
+                raise  # else it is purged, and written anew since
 
     async def _write(
+        self,
+        key: str,
+        value: bytes = b"",
+        *,
+        headers: Mapping[str, str] | None = None,
+        revision: int | None = None,
+        ttl_s: float | None = None,
+    ) -> int:
+        """Writes, and overwrites what it replaces where the bucket erases. Raises as `_store`."""
+        position = await self._store(key, value, headers=headers, revision=revision, ttl_s=ttl_s)
+        if self._erases and revision is None:
+            await erase_messages(self._nats, self._stream, f"{self._prefix}{key}", before=position)
+        elif self._erases and revision:
+            await self._nats.delete(self._stream, revision)
+        return position
+
+    async def _store(
         self,
         key: str,
         value: bytes = b"",
@@ -181,18 +206,13 @@ class KeyValue:
             whole[api.Header.EXPECTED_LAST_SUBJECT_SEQUENCE.value] = str(revision)
         subject = f"{self._prefix}{_checked(key)}"
         try:
-            position = await self._nats.store(
+            return await self._nats.store(
                 self._stream, subject, value, whole, ttl_s=None if ttl_s is None else math.ceil(ttl_s)
             )
         except APIError as error:
             if error.err_code not in WRONG_LAST_SEQUENCE:
                 raise
             raise Aborted(f"{self._name}/{key} was changed by another writer", reason="KEY_CHANGED") from error
-        if self._erases and revision is None:
-            await erase_messages(self._nats, self._stream, subject, before=position)
-        elif self._erases and revision:
-            await self._nats.delete(self._stream, revision)
-        return position
 
     async def purge_matching(self, pattern: str) -> None:
         """Removes all keys that match `pattern` with their history. Watchers do not hear of it."""

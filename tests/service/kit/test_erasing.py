@@ -9,8 +9,10 @@ from nats.js import api
 from structlog.testing import capture_logs
 
 from kit.access.principal import Principal, use_principal
-from kit.jetstream import Job, KeyValue, Nats, ObjectStore, WorkQueue
-from kit.jetstream.erasing import erase_superseded
+from kit.errors import Unavailable
+from kit.jetstream import Job, KeyValue, Nats, ObjectStore, WorkQueue, erasing, kv
+from kit.jetstream.erasing import erase_messages, erase_superseded
+from kit.jetstream.reading import all_messages
 from kit.state import Queue
 from kit.testing.harness import make_signer, make_verifier
 from kit.testing.nats import NatsServer
@@ -69,6 +71,71 @@ async def test_what_a_killed_writer_left_is_overwritten_when_the_bucket_is_opene
     assert words_in_files(nats) == {SECOND, KEPT}
 
 
+async def test_what_was_purged_does_not_come_back_when_its_marker_expires_though_nothing_was_overwritten(
+    jetstream: Nats, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kv, "_MARKER_TTL_S", 1)
+    bucket = await bucket_of(jetstream, erases=True)
+    await bucket.create("a.1", FIRST)
+    with monkeypatch.context() as patch:
+        patch.setattr(Nats, "delete", _fails)
+        with pytest.raises(Unavailable):
+            await bucket.purge("a.1")
+    await bucket.create("gone.1", SECOND)
+    await bucket.purge("gone.1")
+    async with asyncio.timeout(30):
+        while await bucket.was_deleted("gone.1"):
+            await asyncio.sleep(0.05)
+    assert await bucket.get("a.1") is None
+    await bucket.purge("a.1")  # as it is asked again
+    async with asyncio.timeout(30):
+        while await bucket.keys("a.*"):
+            await asyncio.sleep(0.05)
+
+
+@pytest.mark.parametrize("with_revision", [True, False])
+async def test_purging_overwrites_also_what_earlier_writers_left(
+    nats: NatsServer, jetstream: Nats, monkeypatch: pytest.MonkeyPatch, with_revision: bool
+) -> None:
+    bucket = await bucket_of(jetstream, erases=True)
+    revision = await bucket.create("a.1", FIRST)
+    with monkeypatch.context() as patch:
+        patch.setattr(Nats, "delete", _nothing)
+        revision = await bucket.update("a.1", SECOND, revision)
+    await bucket.purge("a.1", revision if with_revision else None)
+    assert words_in_files(nats) == {KEPT}
+    assert await bucket.was_deleted("a.1")
+    assert (await jetstream.state("KV_SAID"))["messages"] == 2
+
+
+async def test_opening_a_bucket_lists_its_keys_only_where_something_was_left(
+    jetstream: Nats, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await bucket_of(jetstream, erases=True)
+    monkeypatch.setattr(erasing, "subject_counts", _fails)
+    await KeyValue.open(jetstream, "SAID", erases=True)
+
+
+async def test_what_is_left_when_erasing_newest_first_is_cut_off_has_no_gap(
+    jetstream: Nats, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await jetstream.ensure_stream(api.StreamConfig(name="LOG", subjects=["log.>"], allow_direct=True))
+    for word in (FIRST, SECOND, KEPT):
+        await jetstream.store("LOG", "log.1", word)
+    monkeypatch.setattr(erasing, "_AT_ONCE", 1)
+    delete, calls = Nats.delete, 0
+
+    async def once(nats: Nats, stream: str, position: int) -> None:
+        nonlocal calls
+        calls += 1
+        await (delete if calls == 1 else _fails)(nats, stream, position)
+
+    monkeypatch.setattr(Nats, "delete", once)
+    with pytest.raises(Unavailable):
+        await erase_messages(jetstream, "LOG", "log.1", newest_first=True)
+    assert [message.data async for message in all_messages(jetstream, "LOG", "log.1")] == [FIRST, SECOND]
+
+
 async def test_bucket_that_was_made_without_erasing_goes_on_without_and_says_so(
     nats: NatsServer, jetstream: Nats
 ) -> None:
@@ -120,3 +187,7 @@ async def test_pieces_of_a_removed_file_are_overwritten(nats: NatsServer, jetstr
 
 async def _nothing(nats: Nats, stream: str, position: int) -> None:
     """As if the process had been killed before."""
+
+
+async def _fails(*_: object) -> None:
+    raise Unavailable("the store is away")

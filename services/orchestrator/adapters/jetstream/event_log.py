@@ -146,7 +146,7 @@ class JetStreamEventLog:
     async def erase(self, key: RunKey, *, deleted: bool) -> None:
         seal = {_SEAL: _DELETED if deleted else _QUOTED}
         position = await self._nats.store(RUNS.stream, _subject(key), headers=seal)
-        await erase_messages(self._nats, RUNS.stream, _subject(key), before=position)
+        await erase_messages(self._nats, RUNS.stream, _subject(key), before=position, newest_first=True)
         await self._nats.purge(RUNS.stream, _subject(key), keep=1)
         self._tail.look_at(_subject(key))
 
