@@ -151,7 +151,8 @@ class Child:
             self._log.write("stderr", f"{self.spec.name} cannot be started: {error.strerror}".encode())
             return os.EX_OSERR
         if self._stopping.is_set():  # while it was being spawned, when there was no process yet to tell
-            process.terminate()
+            with contextlib.suppress(ProcessLookupError):
+                process.terminate()
         self._tell(ChildState.STARTING, 0.0, process.pid)
         watches = [
             asyncio.create_task(self._watch_until_ready(started_at, process.pid)),

@@ -93,9 +93,10 @@ class ForkServer:
 
     async def close(self) -> None:
         """Ends the fork server and each service that is left."""
-        self._disconnect()
-        if self._program is not None:
-            await self._program.wait()
+        async with self._one_at_a_time:  # it may just be starting
+            self._disconnect()
+            if self._program is not None:
+                await self._program.wait()
 
     async def _connected(self) -> socket.socket:
         if self._control is not None:
@@ -141,9 +142,10 @@ class ForkServer:
                 self._resolve(OSError(number, os.strerror(number)))
             case {"ended": pid, "exit_code": exit_code} if pid in self._processes:
                 self._processes.pop(pid).record_end(exit_code)
+            case {"ended": _} if self._started is not None and not self._started.done():
+                self._resolve(OSError(errno.ESRCH, "it was killed while it was being forked"))
             case {"ended": pid, "exit_code": exit_code}:
                 self._early_ends[pid] = exit_code
-                self._resolve(OSError(errno.ESRCH, "it was killed while it was being forked"))
 
     def _disconnect(self) -> None:
         """Ends the fork server. The kernel ends each service with it."""

@@ -108,9 +108,10 @@ def _is_ready(process: Mapping[str, Any]) -> bool:
 
 
 def _send(pid: int, number: signal.Signals, system: RunningSystem) -> None:
-    """To a child of the supervisor, and to nobody who has its process id now."""
+    """To a process of the system, and to nobody who has its process id now."""
     with contextlib.suppress(psutil.NoSuchProcess, ProcessLookupError):
-        if psutil.Process(pid).ppid() == system.supervisor_pid:
+        # Services are children of the supervisor, or of its fork server.
+        if system.supervisor_pid in (parent.pid for parent in psutil.Process(pid).parents()[:2]):
             os.kill(pid, number)
 
 

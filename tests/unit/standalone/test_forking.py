@@ -12,15 +12,19 @@ import sys
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
 
-from services.standalone.supervising import forking
+from services.standalone.storage.data_dir import open_data_dir
+from services.standalone.supervising import forking, restarting
 from services.standalone.supervising.fork_server import SHARED_MODULES
-from services.standalone.supervising.forking import ForkServer, fork_server
-from services.standalone.supervising.models import ChildSpec, ChildState
-from tests.unit.standalone.conftest import SLEEPER, WAIT_S, Supervise, spec
+from services.standalone.supervising.forking import ForkedProcess, ForkServer, fork_server
+from services.standalone.supervising.models import ChildSpec, ChildState, Probe, ProbeKind
+from services.standalone.supervising.spawning import spawn
+from tests.unit.standalone.conftest import ENDS_WHEN_TOLD, SLEEPER, WAIT_S, FakeProbe, Supervise, spec
+from tests.unit.standalone.test_restarting import kept_in_a_state_file
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="skipped: only on Linux are services forked")
 ROOT = Path(__file__).parents[3]
@@ -175,6 +179,73 @@ async def test_a_service_that_cannot_be_forked_is_tried_again(
         died = running.observed.of("one", ChildState.DIED)[0]
         assert died.last_lines == ("one cannot be started: Cannot allocate memory",)
         await running.stopped()
+
+
+async def test_a_service_that_ends_while_it_is_forked_does_not_disturb_a_stop(
+    supervise: Supervise, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fork = ForkServer.fork
+
+    async def stopped_meanwhile(self: ForkServer, child: ChildSpec) -> ForkedProcess:
+        process = await fork(self, child)
+        running.supervisor.request_stop()
+        await process.wait()
+        return process
+
+    monkeypatch.setattr(ForkServer, "fork", stopped_meanwhile)
+    async with supervise([forked("one", "pass")]) as running:
+        async with asyncio.timeout(WAIT_S):
+            await running.task
+        assert running.observed.of("one", ChildState.STOPPED)
+
+
+async def test_the_end_of_a_service_that_was_never_forked_is_not_that_of_a_later_one() -> None:
+    """Which may be given the same process id."""
+    server = ForkServer(ENVIRONMENT)
+    server._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with theirs, server._control:
+        for end in (theirs, server._control):
+            end.setblocking(False)
+        answer = asyncio.create_task(server._answer())
+        await asyncio.sleep(0)
+        theirs.send(json.dumps({"ended": 5, "exit_code": 9}).encode())
+        server._read()
+        with pytest.raises(OSError, match="killed while it was being forked"):
+            await answer
+    assert server._early_ends == {}
+
+
+async def test_a_fork_server_that_is_closed_while_it_starts_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    programs = []
+
+    async def slowly(*args: Any, **options: Any) -> asyncio.subprocess.Process:
+        programs.append(await spawn(*args, **options))
+        await asyncio.sleep(0.05)
+        return programs[0]
+
+    monkeypatch.setattr(forking, "spawn", slowly)
+    server = ForkServer(ENVIRONMENT)
+    prepared = asyncio.create_task(server.prepare())
+    await asyncio.sleep(0)
+    async with asyncio.timeout(WAIT_S):
+        await server.close()
+        await prepared
+    assert programs[0].returncode is not None
+
+
+async def test_a_forked_service_is_restarted(
+    supervise: Supervise, probe: FakeProbe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GROUNDWORK_DATA_DIR", str(tmp_path))
+    monkeypatch.setattr(restarting, "END_TIMEOUT_S", 5.0)
+    specs = [replace(forked("tools", ENDS_WHEN_TOLD), probe=Probe(ProbeKind.HTTP, "127.0.0.1", 7))]
+    probe.when_said = {7: tmp_path / "tools.log"}
+    with open_data_dir(tmp_path):
+        async with supervise(specs) as running:
+            await kept_in_a_state_file(running, specs)
+            assert await asyncio.to_thread(restarting.restart, ["tools"]) == 0
+            assert running.observed.of("tools", ChildState.ENDED)
+            await running.stopped()
 
 
 def test_no_forked_service_outlives_a_killed_supervisor() -> None:
