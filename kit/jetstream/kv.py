@@ -17,7 +17,7 @@ from nats.js import api
 from nats.js.errors import APIError, InvalidKeyError, NotFoundError
 from nats.js.kv import KV_DEL, KV_MARKER_REASON, KV_OP, KV_PURGE, MSG_ROLLUP_SUBJECT
 
-from kit.errors import Aborted, AlreadyExists
+from kit.errors import Aborted, AlreadyExists, Unavailable
 from kit.jetstream.connection import Nats
 from kit.jetstream.erasing import erase_messages, erase_superseded
 from kit.jetstream.failures import WRONG_LAST_SEQUENCE
@@ -58,6 +58,8 @@ class KeyValue:
         self._erases = erases
         self._stream = f"KV_{name}"
         self._prefix = f"$KV.{name}."
+        self._left: dict[str, int] = {}
+        """Subjects below whose position something is that could not be overwritten."""
 
     @classmethod
     @patient
@@ -185,11 +187,30 @@ class KeyValue:
     ) -> int:
         """Writes, and overwrites what it replaces where the bucket erases. Raises as `_store`."""
         position = await self._store(key, value, headers=headers, revision=revision, ttl_s=ttl_s)
-        if self._erases and revision is None:
-            await erase_messages(self._nats, self._stream, f"{self._prefix}{key}", before=position)
-        elif self._erases and revision:
-            await self._nats.delete(self._stream, revision)
+        if self._erases and revision != 0:
+            await self._overwrite(f"{self._prefix}{key}", position, revision)
         return position
+
+    async def _overwrite(self, subject: str, position: int, replaced: int | None) -> None:
+        """Erases what lies below `position`: `replaced` alone, where it is known. What fails is done with a later write: who
+        writes the same again may find nothing to change, and write nothing."""
+        try:
+            if replaced is None:
+                await erase_messages(self._nats, self._stream, subject, before=position)
+            else:
+                await self._nats.delete(self._stream, replaced)
+        except BaseException:
+            self._left[subject] = position
+            raise
+        while self._left:
+            subject, position = self._left.popitem()
+            try:
+                await erase_messages(self._nats, self._stream, subject, before=position)
+            except BaseException as error:
+                self._left[subject] = position
+                if not isinstance(error, Unavailable):
+                    raise
+                return
 
     async def _store(
         self,

@@ -108,6 +108,24 @@ async def test_purging_overwrites_also_what_earlier_writers_left(
     assert (await jetstream.state("KV_SAID"))["messages"] == 2
 
 
+async def test_replaced_value_that_could_not_be_overwritten_is_with_the_next_write(
+    nats: NatsServer, jetstream: Nats, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bucket = await bucket_of(jetstream, erases=True)
+    revision = await bucket.create("a.1", FIRST)
+    with monkeypatch.context() as patch:
+        patch.setattr(Nats, "delete", _fails)
+        with pytest.raises(Unavailable):
+            await bucket.update("a.1", SECOND, revision)
+    assert words_in_files(nats) == {FIRST, SECOND, KEPT}
+    with monkeypatch.context() as patch:
+        patch.setattr(kv, "erase_messages", _fails_given)
+        await bucket.update("c.1", b"of another key", await bucket.create("c.1", b"other"))
+    await bucket.update("d.1", b"of another key", await bucket.create("d.1", b"other"))
+    assert words_in_files(nats) == {SECOND, KEPT}
+    assert (await jetstream.state("KV_SAID"))["messages"] == 4
+
+
 async def test_opening_a_bucket_lists_its_keys_only_where_something_was_left(
     jetstream: Nats, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -191,3 +209,7 @@ async def _nothing(nats: Nats, stream: str, position: int) -> None:
 
 async def _fails(*_: object) -> None:
     raise Unavailable("the store is away")
+
+
+async def _fails_given(*_: object, before: int) -> None:
+    raise Unavailable(f"the store is away from what is before {before}")
