@@ -17,6 +17,7 @@ from nats.js import api
 from nats.js.errors import APIError, InvalidKeyError, NotFoundError
 from nats.js.kv import KV_DEL, KV_MARKER_REASON, KV_OP, KV_PURGE, MSG_ROLLUP_SUBJECT
 
+from kit import deadline
 from kit.errors import Aborted, AlreadyExists, Unavailable
 from kit.jetstream.connection import Nats
 from kit.jetstream.erasing import erase_messages, erase_superseded
@@ -35,6 +36,8 @@ _DEDUPLICATION_WINDOW_S = 120.0
 _ERASED_HISTORY = 16
 """Revisions of a key that a bucket keeps until they are erased. What the server removes itself to keep fewer stays in its files: so
 there is room for those that processes which were killed have left."""
+_ERASE_WITHIN_S = 2.0
+"""A writer waits no longer for what it replaced to be overwritten."""
 _KEY = re.compile(r"[-/_=a-zA-Z0-9]+(\.[-/_=a-zA-Z0-9]+)*")
 
 
@@ -192,25 +195,22 @@ class KeyValue:
         return position
 
     async def _overwrite(self, subject: str, position: int, replaced: int | None) -> None:
-        """Erases what lies below `position`: `replaced` alone, where it is known. What fails is done with a later write: who
-        writes the same again may find nothing to change, and write nothing."""
+        """Erases what lies below `position`: `replaced` alone, where it is known. What cannot be erased now is erased with a later
+        write, or when the bucket is opened: the value itself is stored."""
         try:
-            if replaced is None:
-                await erase_messages(self._nats, self._stream, subject, before=position)
-            else:
-                await self._nats.delete(self._stream, replaced)
-        except BaseException:
+            with deadline.within(_ERASE_WITHIN_S):
+                if replaced is None:
+                    await erase_messages(self._nats, self._stream, subject, before=position)
+                else:
+                    await self._nats.delete(self._stream, replaced)
+                while self._left:
+                    subject, position = self._left.popitem()
+                    await erase_messages(self._nats, self._stream, subject, before=position)
+        except BaseException as error:
             self._left[subject] = position
-            raise
-        while self._left:
-            subject, position = self._left.popitem()
-            try:
-                await erase_messages(self._nats, self._stream, subject, before=position)
-            except BaseException as error:
-                self._left[subject] = position
-                if not isinstance(error, Unavailable):
-                    raise
-                return
+            if not isinstance(error, Unavailable):
+                raise
+            _log.warning("replaced_value_not_erased", bucket=self._name, error=error.message)
 
     async def _store(
         self,

@@ -20,7 +20,7 @@ from opentelemetry.trace import SpanKind
 from kit import deadline
 from kit.access.principal import Principal, current_principal, use_principal
 from kit.access.tokens import TokenSigner, TokenVerifier
-from kit.errors import GroundworkError
+from kit.errors import GroundworkError, Unavailable
 from kit.jetstream.connection import Nats
 from kit.jetstream.failures import translated_errors
 from kit.jetstream.metrics import JOB_SECONDS, JOB_WAIT_SECONDS, JOBS, JOBS_IN_HAND
@@ -225,7 +225,11 @@ class WorkQueue:
     async def _settle(self, message: Msg, retry_after_s: float | None) -> None:
         if retry_after_s is None:
             if self._config.is_erased:  # first: nobody would come back for what is acknowledged
-                await self._nats.delete(self._config.stream, message.metadata.sequence.stream)
+                try:
+                    with deadline.within(self._config.ack_wait_s / 2):
+                        await self._nats.delete(self._config.stream, message.metadata.sequence.stream)
+                except Unavailable as error:  # to do the job again would be worse
+                    _log.warning("job_not_erased", stream=self._config.stream, error=error.message)
 
             async def acknowledge(timeout_s: float) -> None:
                 await self._nats.nc.request(message.reply, Msg.Ack.Ack, timeout=timeout_s)
