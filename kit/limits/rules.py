@@ -2,7 +2,7 @@
 that an operator or administrator sets. All limits about a caller hold at once, so the tightest decides."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import Enum
@@ -188,6 +188,11 @@ class Rules:
             *([Whose(Scope.KEY, tenant_id, principal.key_id)] if principal.key_id else []),
         ]
         return [Applied(limit, whose) for whose in found for limit in self._about(whose)]
+
+    def limit(self, things: Collection[What]) -> bool:
+        """Whether anything of these is limited for anybody."""
+        everything = [*self._limits.values(), *self._defaults.values()]
+        return any(limit.what in things for limits in everything for limit in limits)
 
     def listed(self, tenant_id: str = "") -> Mapping[Whose, Sequence[Limit]]:
         """All rules, or those about a tenant and what is within it."""

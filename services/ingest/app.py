@@ -125,8 +125,9 @@ async def run_api(settings: IngestSettings) -> None:
         keys = await IdempotencyKeys.open(shared.nats, state.KEYS)
         defaults = default_limits(settings.storage_quota_bytes, settings.storage_quotas)
         rules, counters = await LimitRules.open(shared.nats, defaults), await JetStreamCounters.open(shared.nats)
-        storage = StorageLimits(shared.documents, rules.rules)
+        storage = StorageLimits(shared.documents, rules.rules, _now)
         service.spawn(lasting("limits", rules.settings.follow))
+        service.spawn(lasting("what is stored", storage.keep_up))
         uploads = Uploads(
             documents=shared.documents,
             keys=keys,

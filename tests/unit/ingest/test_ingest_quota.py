@@ -4,12 +4,14 @@ import asyncio
 import hashlib
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from kit.access.principal import Principal
 from kit.limits.rules import EACH, Limit, Per, Scope, What, Whose
+from services.ingest.documents.life import TOMBSTONE_LIFE
 from services.ingest.documents.uploads.upload import Upload
 from services.ingest.errors import StorageQuotaExceeded
 from tests.unit.ingest.world import ANN, BOB, TENANT, World
@@ -174,3 +176,28 @@ async def test_full_user_may_upload_what_is_theirs_already(tmp_path: Path) -> No
     _limit(world, EACH_SUBJECT, mib=0.5)
     sha256 = hashlib.sha256(_file("a").encode()).hexdigest()
     await world.upload(_file("a"), name="same.txt", sha256=sha256, size_bytes=len(_file("a")))
+
+
+async def test_document_whose_tombstone_nobody_read_while_it_was_there_counts_no_longer(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    _limit(world, EACH_SUBJECT, mib=1, documents=1)
+    document = await world.upload(_file("a"), name="a.txt")
+    assert [each.used for each in await world.storage.states(ANN)] == [len(_file("a")), 1]
+    await world.deletion.delete(TENANT, document.document_id)
+    world.clock.now += TOMBSTONE_LIFE + timedelta(minutes=1)
+    await world.store.purge(TENANT, document.document_id)
+    assert [each.used for each in await world.storage.states(ANN)] == [0, 0]
+    await world.upload(_file("b"), name="b.txt")
+
+
+async def test_nothing_is_remembered_of_users_who_store_nothing_any_more(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    _limit(world, ALL, mib=100)
+    for name in ("guest-1", "guest-2"):
+        document = await world.upload(_file("a"), name=f"{name}.txt", caller=Principal(TENANT, name))
+        await world.deletion.delete(TENANT, document.document_id)
+    await world.upload("kept", name="kept.txt")
+    await world.storage.states(ANN)
+    holders = {Whose(Scope.ALL), Whose(Scope.TENANT, TENANT), Whose(Scope.SUBJECT, TENANT, "ann")}
+    assert {whose for whose, _ in world.storage._used} == holders
+    assert [each.used for each in await world.storage.states(ANN)] == [len("kept")]

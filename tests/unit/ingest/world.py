@@ -142,7 +142,7 @@ class World:
         self.reviser = Reviser(self.store, self.jobs, self.clock, new_id=lambda: f"{next(numbers):032x}")
         self.listing = Listing(self.store, self.collections, self.files, self.catalog, self.access, spool)
         self.limit_rules, self.counters = Rules(default_limits(0, {TENANT: quota_bytes})), MemoryCounters()
-        self.storage = StorageLimits(self.store, self.limit_rules)
+        self.storage = StorageLimits(self.store, self.limit_rules, self.clock)
         self.uploads = Uploads(
             document_limits=DocumentLimits(self.limit_rules, self.counters, self.clock),
             documents=self.store,

@@ -4,9 +4,10 @@ counter can drift from what is there."""
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from datetime import datetime
 
 from kit.access.principal import Principal
 from kit.limits.errors import describe_limit, name_holder
@@ -18,6 +19,7 @@ from services.ingest.ports import DocumentStore
 
 _GIB = 1024**3
 _MIB = 1024**2
+_KEPT_UP_EVERY_S = 600.0
 
 
 @dataclass(frozen=True)
@@ -60,9 +62,10 @@ class StorageLimits:
     by what both check at one moment.
     """
 
-    def __init__(self, documents: DocumentStore, rules: Rules) -> None:
+    def __init__(self, documents: DocumentStore, rules: Rules, now: Callable[[], datetime]) -> None:
+        """`now`: the time of day."""
         self._rules = rules
-        self._changes = Changes(documents, self._forget)
+        self._changes = Changes(documents, self._forget, now)
         self._documents: dict[tuple[str, str], _Counted] = {}
         """By tenant and id."""
         self._users: Counter[tuple[Whose, str]] = Counter()
@@ -95,7 +98,7 @@ class StorageLimits:
     async def resize(self, room: "HeldRoom", size_bytes: int, sha256: str) -> None:
         """As HeldRoom.resize."""
         uploader = room.uploader
-        await self._read(uploader, What.STORAGE)
+        await self._read(uploader, *STORED)  # of documents too: later the upload holds a name and a lease
         for each in self._of(uploader, What.STORAGE):
             most, growth = each.limit.amount, self._growth(uploader, each.whose, size_bytes, sha256)
             used = self._sum(each) + self._coming[each.whose, What.STORAGE] - room.kept.get(each.whose, 0)
@@ -130,21 +133,28 @@ class StorageLimits:
         await self._read(caller, *STORED)
         return [StorageState(each, self._sum(each)) for each in self._of(caller, *STORED)]
 
+    async def keep_up(self) -> None:
+        """Reads where anything is limited, until cancelled: no caller waits for all records then. Raises Unavailable."""
+        while True:
+            if self._changes.has_begun or self._rules.limit(STORED):
+                await self._take_in()
+            await asyncio.sleep(_KEPT_UP_EVERY_S)
+
     def _of(self, uploader: Principal, *things: What) -> Sequence[Applied]:
         return [each for each in self._rules.of(uploader) if each.limit.what in things]
 
     async def _read(self, uploader: Principal, *things: What) -> None:
         """Takes in what has changed; nothing is read where nothing is limited."""
         if self._of(uploader, *things):
-            async with self._reading:
-                async for stored in self._changes.read():
-                    self._note(stored)
+            await self._take_in()
+
+    async def _take_in(self) -> None:
+        async with self._reading:
+            async for stored in self._changes.read():
+                self._note(stored)
 
     def _sum(self, applied: Applied) -> int:
-        whose, what = applied.whose, applied.limit.what
-        if whose.scope is not Scope.ALL:
-            return self._used[whose, what]
-        return sum(used for (each, of), used in self._used.items() if each.scope is Scope.TENANT and of is what)
+        return self._used[applied.whose, applied.limit.what]
 
     def _growth(self, uploader: Principal, whose: Whose, size_bytes: int, sha256: str) -> int:
         """Bytes that the holder's files grow by: none where the file is there already."""
@@ -186,14 +196,25 @@ class StorageLimits:
 
     def _count(self, counted: _Counted, change: int) -> None:
         for whose in counted.holders:
-            self._used[whose, What.STORED_DOCUMENTS] += change
+            self._add((whose, What.STORED_DOCUMENTS), change)
             for sha256, size_bytes in counted.files.items():
                 was_there = (whose, sha256) in self._users
                 self._users[whose, sha256] += change
                 is_there = self._users[whose, sha256] > 0
-                self._used[whose, What.STORAGE] += size_bytes * (is_there - was_there)
+                self._add((whose, What.STORAGE), size_bytes * (is_there - was_there))
                 if not is_there:
                     del self._users[whose, sha256]
+
+    def _add(self, place: tuple[Whose, What], change: int) -> None:
+        """Keeps nothing of a holder that has nothing, as guests who are gone. All together have what the tenants have."""
+        whose, what = place
+        self._used[place] += change
+        if whose.scope is Scope.TENANT:
+            self._used[Whose(Scope.ALL), what] += change
+        if not self._used[place]:
+            del self._used[place]
+            if what is What.STORED_DOCUMENTS:
+                self._interned.pop(whose, None)
 
 
 def default_limits(each_tenant: int, by_tenant: Mapping[str, int]) -> Mapping[Whose, Sequence[Limit]]:
