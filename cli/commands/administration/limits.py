@@ -32,6 +32,8 @@ _UNITS = {
     "": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40
 }  # fmt: skip
 """Of storage."""
+_KNOWN_BY = {"ingest": "Limits of stored bytes and documents", "orchestrator": "Limits of what answers use"}
+"""What a service that does not answer would say."""
 _LIMIT = re.compile(rf"({'|'.join(_THINGS)})={_AMOUNT}/({'|'.join(_WINDOWS)})")
 _LIMIT_IN_ALL = re.compile(rf"(?:(credits|stored_documents)={_AMOUNT}|(storage)={_AMOUNT}({'|'.join(_UNITS)}))")
 
@@ -45,12 +47,16 @@ def overview(context: typer.Context, as_json: AsJson = False) -> None:
 
     async def command(gateway: Gateway) -> int:
         found = await gateway.request("GET", "/v1/limits")
+        missing = found.get("missing", ())  # a gateway of an earlier version says nothing of it
         if as_json:
             output.json(found)
-        elif not found["limits"]:
-            output.out.print("Nothing limits what you use.")
-        else:
+        elif found["limits"]:
             output.table(["whose", "at most", "used", "free again"], [_state(each) for each in found["limits"]])
+        elif not missing:
+            output.out.print("Nothing limits what you use.")
+        if not as_json:
+            for service in missing:
+                output.out.print(f"{_KNOWN_BY[service]} are not known now: the service {service} does not answer.")
         return 0
 
     run(command)

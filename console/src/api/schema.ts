@@ -1037,7 +1037,7 @@ export interface paths {
         /**
          * Get Limits
          * @description How many requests, questions, tokens, dollars, calls of tools and seconds you may use, how many bytes and documents you may
-         *     store, and how much of that is used.
+         *     store, and how much of that is used. Where one of the services that know does not answer, those that the other one knows.
          */
         get: operations["get_limits_v1_limits_get"];
         put?: never;
@@ -5817,6 +5817,12 @@ export interface components {
              * @description All of them hold: the tightest decides. Empty where nothing limits you.
              */
             limits: components["schemas"]["LimitState"][];
+            /**
+             * Missing
+             * @description Services that do not answer now, so that their limits are not among these: `ingest` knows those of `storage` and `stored_documents`, `orchestrator` all others. Empty otherwise.
+             * @default []
+             */
+            missing: ("orchestrator" | "ingest")[];
         };
         /**
          * LimitRule

@@ -59,6 +59,7 @@ class FakeIngest(ingest_pb2_grpc.IngestServiceServicer):
         self.source_requests: list[Any] = []
         self.headers: list[ingest_pb2.UploadHeader] = []
         self.late_metadata: dict[str, str] = {}
+        self.limits_failure: GroundworkError | None = None
         self.received_bytes = 0
         self.largest_piece = 0
         self.committed = 0
@@ -237,6 +238,8 @@ class FakeIngest(ingest_pb2_grpc.IngestServiceServicer):
         return ingest_pb2.DeleteCollectionResponse(cleared=request.collection_id != "large")
 
     async def GetStorageLimits(self, request: Any, context: Any) -> ingest_pb2.GetStorageLimitsResponse:
+        if self.limits_failure is not None:
+            raise self.limits_failure
         limit = ingest_pb2.StorageLimit(whose="tenant", what="storage", amount=1_000_000, used=600)
         return ingest_pb2.GetStorageLimitsResponse(limits=[limit])
 
@@ -723,6 +726,7 @@ class FakeOrchestrator(orchestrator_pb2_grpc.OrchestratorServiceServicer):
         self.forgotten_at: Any = None
         self.hung_up = asyncio.Event()
         self.start_failure: GroundworkError | None = None
+        self.limits_failure: GroundworkError | None = None
         self.attach_failures: list[GroundworkError] = []
         self.pause_after: int | None = None
         self.paused = asyncio.Event()
@@ -816,6 +820,8 @@ class FakeOrchestrator(orchestrator_pb2_grpc.OrchestratorServiceServicer):
         return run_pb.GetUsageResponse(rows=[row], total=total)
 
     async def GetLimits(self, request: Any, context: Any) -> run_pb.GetLimitsResponse:
+        if self.limits_failure is not None:
+            raise self.limits_failure
         limit = run_pb.Limit(what="tokens", amount=1000, per="hour")
         return run_pb.GetLimitsResponse(limits=[run_pb.LimitState(whose="subject", limit=limit, used=10, free_at=AT)])
 

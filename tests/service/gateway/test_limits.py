@@ -5,7 +5,7 @@ from urllib.parse import quote
 import httpx
 import pytest
 
-from kit.errors import ResourceExhausted
+from kit.errors import GroundworkError, PermissionDenied, ResourceExhausted, Unavailable, Unimplemented
 from tests.service.gateway.conftest import World
 
 TOKENS = {"what": "tokens", "amount": 1000, "per": "hour"}
@@ -22,6 +22,22 @@ async def test_limits_and_rules_are_shown_and_set(client: httpx.AsyncClient) -> 
         answer = await client.put(f"/v1/limits/rules/{quote(whose)}", json={"limits": [TOKENS]})
         assert answer.json() == {"whose": whose, "limits": [TOKENS], "tenant_id": None}
     assert (await client.put("/v1/limits/rules/all", json={"limits": []})).json()["limits"] == []
+
+
+@pytest.mark.parametrize("away", [Unavailable("away"), Unimplemented("of an earlier version")])
+async def test_limits_of_one_service_are_shown_while_the_other_is_away(
+    client: httpx.AsyncClient, world: World, away: GroundworkError
+) -> None:
+    world.ingest.limits_failure = away
+    found = (await client.get("/v1/limits")).json()
+    assert ([each["limit"]["what"] for each in found["limits"]], found["missing"]) == (["tokens"], ["ingest"])
+    world.orchestrator.limits_failure = away
+    assert (await client.get("/v1/limits")).status_code in {501, 503}
+    world.ingest.limits_failure = None
+    found = (await client.get("/v1/limits")).json()
+    assert ([each["limit"]["what"] for each in found["limits"]], found["missing"]) == (["storage"], ["orchestrator"])
+    world.orchestrator.limits_failure = PermissionDenied("not you")
+    assert (await client.get("/v1/limits")).status_code == 403
 
 
 @pytest.mark.parametrize(

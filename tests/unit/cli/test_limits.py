@@ -27,6 +27,9 @@ def test_limits_are_shown_with_what_is_used(server: FakeServer, groundwork: Comm
     assert "10,000,000,000 bytes stored in all" in groundwork("limits").stdout
     server.on("GET", "/v1/limits", lambda http: http.json({"limits": []}))
     assert groundwork("limits").stdout == "Nothing limits what you use.\n"
+    server.on("GET", "/v1/limits", lambda http: http.json({"limits": [], "missing": ["ingest"]}))
+    away = "Limits of stored bytes and documents are not known now: the service ingest does not answer.\n"
+    assert groundwork("limits").stdout == away
 
 
 def test_rules_are_listed_set_and_removed(server: FakeServer, groundwork: Command) -> None:

@@ -27,14 +27,20 @@ export function Limits() {
   const may = useMay();
   const format = useFormat();
   const amount = useAmount();
-  const { data, error } = useQuery({ queryKey: ["limits"], queryFn: async () => (await dataOf(api.GET("/v1/limits"))).limits });
+  const { data, error } = useQuery({ queryKey: ["limits"], queryFn: () => dataOf(api.GET("/v1/limits")) });
+  const limits = data?.limits ?? [];
   return (
     <section className="stack">
       <Failure>{error?.message}</Failure>
-      {data && !data.length && <p className="hint">{t("limits.none")}</p>}
-      {data && data.length > 0 && (
+      {data?.missing?.map((service) => (
+        <p key={service} className="hint" role="status" data-testid="limits-missing">
+          {t(`limits.missing_${service}`)}
+        </p>
+      ))}
+      {data && !limits.length && !data.missing?.length && <p className="hint">{t("limits.none")}</p>}
+      {limits.length > 0 && (
         <ul className="stack" data-testid="limits">
-          {data.map(({ whose, limit, used, free_at }) => (
+          {limits.map(({ whose, limit, used, free_at }) => (
             <li key={`${whose} ${limit.what} ${limit.per}`} className="card limit">
               <p>
                 {t(`limits.whose_${whose.split(":")[0] as "all" | "tenant" | "group" | "subject" | "key"}`, { name: groupOf(whose) })}:{" "}

@@ -9,6 +9,7 @@ from groundwork.orchestrator.v1 import orchestrator_pb2 as pb
 from starlette.convertors import StringConvertor, register_url_convertor
 
 from kit.access.principal import GROUP_PATTERN
+from kit.errors import DeadlineExceeded, Unavailable, Unimplemented
 from services.gateway.access.scopes import NEEDS_ADMIN, NEEDS_QUERY
 from services.gateway.backends import Services
 from services.gateway.encoding import encode
@@ -34,17 +35,28 @@ _WHOSE = Pattern(
 )
 
 
+_AWAY = (Unavailable, DeadlineExceeded, Unimplemented)
+"""How a service answers that is away, or of a version that knows no such limits."""
+
+
 @router.get("", dependencies=[NEEDS_QUERY], responses=problems())
 async def get_limits(services: Services) -> LimitList:
     """How many requests, questions, tokens, dollars, calls of tools and seconds you may use, how many bytes and documents you may
-    store, and how much of that is used."""
+    store, and how much of that is used. Where one of the services that know does not answer, those that the other one knows."""
     timeout_s = services.settings.rpc_timeout_s
     used, stored = await asyncio.gather(
         services.orchestrator.GetLimits(pb.GetLimitsRequest(), timeout=timeout_s),
         services.ingest.GetStorageLimits(ingest_pb2.GetStorageLimitsRequest(), timeout=timeout_s),
+        return_exceptions=True,
     )
-    limits = LimitList.model_validate(encode(used)).limits
-    return LimitList(limits=[*limits, *(_storage_state(each) for each in stored.limits)])
+    answers = {"orchestrator": used, "ingest": stored}
+    missing = [name for name, answer in answers.items() if isinstance(answer, _AWAY)]
+    for answer in answers.values():
+        if isinstance(answer, BaseException) and (not isinstance(answer, _AWAY) or len(missing) == len(answers)):
+            raise answer
+    limits = [] if isinstance(used, BaseException) else LimitList.model_validate(encode(used)).limits
+    storage = [] if isinstance(stored, BaseException) else [_storage_state(each) for each in stored.limits]
+    return LimitList(limits=[*limits, *storage], missing=missing)
 
 
 def _storage_state(state: ingest_pb2.StorageLimit) -> LimitState:

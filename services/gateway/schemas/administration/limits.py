@@ -58,6 +58,11 @@ class LimitList(BaseModel):
     limits: list[LimitState] = Field(
         description="All of them hold: the tightest decides. Empty where nothing limits you."
     )
+    missing: list[Literal["orchestrator", "ingest"]] = Field(
+        default=[],
+        description="Services that do not answer now, so that their limits are not among these: `ingest` knows those of `storage` "
+        "and `stored_documents`, `orchestrator` all others. Empty otherwise.",
+    )
 
 
 class LimitRule(BaseModel):
