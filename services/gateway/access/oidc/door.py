@@ -62,8 +62,8 @@ class IssuerDoor:
         )
 
     async def admit_session(self, cookie: str, address: str) -> Admission:
-        """Rotates the cookie; an old one ends the login at all gateways. Raises SessionOver, SessionReused, TokenRevoked,
-        Unavailable."""
+        """Rotates the cookie, but not by an answer behind that of a logout; an old one ends the login at all gateways. Raises
+        SessionOver, SessionReused, TokenRevoked, Unavailable."""
         logouts, sessions = await self._known()
         shown = await sessions.find(cookie)
         session, issuer = shown.session, shown.issuer
@@ -73,11 +73,12 @@ class IssuerDoor:
         admission = Admission(principal, issuer=issuer.issuer, session=session, given_at=given_at)
         admission = self._admitted(admission, until)
         try:
-            return replace(admission, next_cookie=await sessions.rotate(shown))
+            next_cookie = await sessions.rotate(shown)
         except SessionReused:
             await logouts.end_session(issuer, session.session_id)
             self.note_reuse(principal, issuer.issuer, address)
             raise
+        return replace(admission, next_cookie=lambda: None if until.is_logged_out() else next_cookie())
 
     async def begin_session(self, verified: Verified) -> tuple[str, Session]:
         """The secret of a new login's cookie, and the login. Raises ApiKeysUnknown, Unavailable."""

@@ -168,6 +168,15 @@ async def test_signing_out_ends_every_cookie_of_the_login(two: Two) -> None:
             assert refusal(answer) == (401, "TOKEN_REVOKED")
 
 
+async def test_an_answer_after_signing_out_does_not_bring_the_cookie_back(two: Two) -> None:
+    two.wait(ROTATED_EVERY_S + 1)
+    transport: Any = two.here._transport
+    admission = await transport.app.state.api_keys.issuers.admit_session(two.first, "")
+    assert admission.next_cookie()
+    assert (await two.here.post("/oidc/logout", headers=shows(session=two.first))).status_code == 200
+    assert admission.next_cookie() is None
+
+
 async def test_of_crafted_cookies_none_lets_anybody_in_or_ends_a_login(two: Two) -> None:
     good = await two.rotated(two.first)
     login, _, secret = good.partition(".")
