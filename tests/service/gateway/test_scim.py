@@ -422,6 +422,9 @@ async def test_a_change_of_another_version_is_refused_and_a_known_one_is_not_sen
     assert (known.status_code, known.content, known.headers["etag"]) == (304, b"", first)
     del provider.headers["If-None-Match"]
 
+    provider.headers["If-Match"] = first.replace('"', "")
+    assert (await provider.ask("DELETE", path)).status_code == 412  # no tag, so not that of any version
+
     provider.headers["If-Match"] = first
     change = {"op": "replace", "path": "displayName", "value": "Anna B."}
     changed = await provider.patch(path, change)

@@ -148,7 +148,7 @@ def answer(
 
 
 class Conditions:
-    """What a request says of the version that it is about (RFC 7644, section 3.14)."""
+    """What a request says of the version that it is about (RFC 7644, section 3.14). What is no version is the one of nothing."""
 
     def __init__(self, request: Request) -> None:
         self._wanted = _tags(request, "if-match")
@@ -156,18 +156,18 @@ class Conditions:
 
     def check(self, version: str) -> None:
         """Raises VersionChanged where the client has seen another version, or wants none to be there."""
-        if self._wanted and not _is_named(version, self._wanted):
+        if self._wanted is not None and not _is_named(version, self._wanted):
             raise VersionChanged(
                 detail="it has been changed since it was read; read it again, and send the change anew"
             )
-        if self._known and _is_named(version, self._known):
+        if self._known is not None and _is_named(version, self._known):
             raise VersionChanged(detail="it is there in the version that If-None-Match excludes")
 
     def is_known(self, version: str) -> bool:
         """Whether the client has what it asks for. Raises VersionChanged where it wants another version."""
-        if self._wanted and not _is_named(version, self._wanted):
+        if self._wanted is not None and not _is_named(version, self._wanted):
             raise VersionChanged(detail="it has been changed since it was read; leave If-Match out to read it")
-        return _is_named(version, self._known)
+        return self._known is not None and _is_named(version, self._known)
 
 
 class VersionChanged(SCIMException):
@@ -181,8 +181,10 @@ def not_modified(version: str) -> Response:
     return Response(status_code=304, headers={"Cache-Control": "no-store", "ETag": version})
 
 
-def _tags(request: Request, header: str) -> frozenset[str]:
-    return frozenset(_TAG.findall(",".join(request.headers.getlist(header))))
+def _tags(request: Request, header: str) -> frozenset[str] | None:
+    """None where there is no such header."""
+    lines = request.headers.getlist(header)
+    return frozenset(_TAG.findall(",".join(lines))) if lines else None
 
 
 def _is_named(version: str, tags: frozenset[str]) -> bool:
