@@ -169,6 +169,14 @@ def void(created: Document) -> Document:
     return replace(created, status=Status.DELETED, revision_count=0, pending=None, swept=True)
 
 
+def holders_of(document: Document) -> tuple[str, ...]:
+    """Document.counted_for; of a record of an earlier version the subject of its revision. Files of sources counted for nobody
+    then."""
+    revision = document.active or document.pending
+    is_earlier = not document.counted_for and document.origin is None
+    return (f"subject:{revision.by}",) if is_earlier and revision and revision.by else document.counted_for
+
+
 def revise(
     document: Document,
     content: Content,
@@ -198,7 +206,7 @@ def revise(
         not_scanned=document.not_scanned if not_scanned is None else not_scanned,
         name=name or document.name,
         origin=origin or document.origin,
-        counted_for=counted_for or document.counted_for,
+        counted_for=counted_for or holders_of(document),
         status=Status.QUEUED,
         stage="",
         progress=0.0,

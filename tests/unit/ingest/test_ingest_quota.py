@@ -163,11 +163,16 @@ async def test_one_document_too_many_is_refused_and_leaves_nothing(tmp_path: Pat
 
 async def test_document_of_an_earlier_version_counts_for_the_subject_of_its_revision(tmp_path: Path) -> None:
     world = World(tmp_path)
-    stored = await world.store.get(TENANT, (await world.upload(_file("a"), name="a.txt")).document_id)
+    uploaded = await world.ingest(await world.upload(_file("a"), name="a.txt"))
+    stored = await world.store.get(TENANT, uploaded.document_id)
     assert stored is not None
     await world.store.update(replace(stored.document, counted_for=()), stored.version)
     _limit(world, EACH_SUBJECT, mib=2)
     assert [each.used for each in await world.storage.states(ANN)] == [len(_file("a"))]
+    for reader in ("bob", ""):
+        await world.ingest(await world.reviser.reindex(TENANT, uploaded.document_id, by=reader))
+    assert [each.used for each in await world.storage.states(ANN)] == [len(_file("a"))]
+    assert [each.used for each in await world.storage.states(BOB)] == [0]
 
 
 async def test_full_user_may_upload_what_is_theirs_already(tmp_path: Path) -> None:
@@ -201,3 +206,17 @@ async def test_nothing_is_remembered_of_users_who_store_nothing_any_more(tmp_pat
     holders = {Whose(Scope.ALL), Whose(Scope.TENANT, TENANT), Whose(Scope.SUBJECT, TENANT, "ann")}
     assert {whose for whose, _ in world.storage._used} == holders
     assert [each.used for each in await world.storage.states(ANN)] == [len("kept")]
+
+
+@pytest.mark.parametrize("is_limited", [False, True])
+async def test_what_is_stored_is_read_before_anybody_asks_only_where_it_is_limited(
+    tmp_path: Path, is_limited: bool
+) -> None:
+    world = World(tmp_path)
+    await world.upload("a", name="a.txt")
+    if is_limited:
+        _limit(world, EACH_SUBJECT, documents=5)
+    keeping = asyncio.create_task(world.storage.keep_up())
+    await asyncio.sleep(0.05)
+    keeping.cancel()
+    assert bool(world.storage._used) == is_limited

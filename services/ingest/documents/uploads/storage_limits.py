@@ -13,6 +13,7 @@ from kit.access.principal import Principal
 from kit.limits.errors import describe_limit, name_holder
 from kit.limits.rules import EACH, STORED, Applied, Limit, Per, Rules, Scope, What, Whose
 from services.ingest.documents.changes import Changes
+from services.ingest.documents.life import holders_of
 from services.ingest.documents.models import Document, Status, StoredDocument
 from services.ingest.errors import StorageQuotaExceeded
 from services.ingest.ports import DocumentStore
@@ -191,7 +192,7 @@ class StorageLimits:
             self._count(before, -1)
 
     def _counted(self, document: Document) -> _Counted:
-        holders = _holders(document.tenant_id, document.counted_for or _labels_of_earlier(document))
+        holders = _holders(document.tenant_id, holders_of(document))
         return _Counted(_sizes(document), [self._interned.setdefault(whose, whose) for whose in holders])
 
     def _count(self, counted: _Counted, change: int) -> None:
@@ -242,12 +243,6 @@ def _holders(tenant_id: str, labels: Sequence[str]) -> Sequence[Whose]:
         _tenant(tenant_id),
         *(Whose(scopes[scope], tenant_id, name) for scope, _, name in named if scope in scopes),
     ]
-
-
-def _labels_of_earlier(document: Document) -> tuple[str, ...]:
-    """Of a record that does not say for whom it counts: the subject of its revision."""
-    revision = document.active or document.pending
-    return (f"{Scope.SUBJECT.value}:{revision.by}",) if revision and revision.by else ()
 
 
 def _sizes(document: Document) -> Mapping[str, int]:
