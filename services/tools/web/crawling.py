@@ -102,19 +102,25 @@ class Crawler:
         return crawled
 
     async def _read(self, url: str, ends_at: float) -> Page:
-        """Waits for its turn first. Raises TimeoutError when that or the page would take too long."""
+        """Waits for its turn first, and again where other processes have asked the host meanwhile as often as it may be. Raises
+        TimeoutError when that or the page would take too long."""
         fetcher = self._web.fetcher
-        if not fetcher.is_fresh(url):
-            asked_for_s = await fetcher.delay_s(url)
-            wait_s = max(fetcher.wait_s(url), fetcher.since_s(url, max(self._delay_s, asked_for_s)))
-            if self._clock() + wait_s >= ends_at:
-                raise TimeoutError(f"the time is over, and {_host(url)} is to be asked slowly")
-            if wait_s > 0.0:
-                await self._sleep(wait_s)
-        if (left_s := ends_at - self._clock()) <= 0.0:
-            raise TimeoutError("the time is over")
-        async with asyncio.timeout(left_s):
-            return await self._web.read(url, self._run)
+        while True:
+            if not fetcher.is_fresh(url):
+                asked_for_s = await fetcher.delay_s(url)
+                wait_s = max(fetcher.wait_s(url), fetcher.since_s(url, max(self._delay_s, asked_for_s)))
+                if self._clock() + wait_s >= ends_at:
+                    raise TimeoutError(f"the time is over, and {_host(url)} is to be asked slowly")
+                if wait_s > 0.0:
+                    await self._sleep(wait_s)
+            if (left_s := ends_at - self._clock()) <= 0.0:
+                raise TimeoutError("the time is over")
+            try:
+                async with asyncio.timeout(left_s):
+                    return await self._web.read(url, self._run)
+            except WebBusy:
+                if not fetcher.wait_s(url):  # the run has read as many pages as one may
+                    raise
 
 
 class _Way:

@@ -93,11 +93,13 @@ class SharedWindows(Windows):
         self._alone_until = 0.0
 
     async def take_shared(self, host: str, run: str) -> None:
-        """As `take`, for all processes. What was refused here is not asked again before the next minute. Raises WebBusy."""
+        """As `take`, for all processes. What was refused here is not asked again before the next minute. Raises WebBusy, and counts
+        nothing for the run then."""
         self.take(host, run)
         now = self._now()
         counter = Counter(Whose(Scope.HOST, member=host), What.REQUESTS, Per.MINUTE.window(now))
         if await self._total(counter) > self._per_host:
+            self._runs[run] = max(self._runs.get(run, 0) - 1, 0)
             rest_s = Per.MINUTE.ends_in_s(now)
             self.leave_alone(host, max(rest_s, self.wait_s(host)))
             raise _busy(host, rest_s)

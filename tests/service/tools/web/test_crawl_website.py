@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import pytest
 
+from kit.limits.counters import Counters
 from services.tools.errors import ToolError
 from services.tools.settings import ToolsSettings
 from services.tools.toolbox.network import crawl_website
 from services.tools.web.crawling import Crawled, Crawler, CrawlTask
 from services.tools.web.reading import read_page
 from tests.service.tools.http_server import HttpServer, http_server, said
-from tests.service.tools.web.reading import Clock, html, reader, settings, web_box
+from tests.service.tools.web.reading import Clock, html, reader, settings, shared_windows, web_box
 from tests.service.tools.web.test_web_fetch import page, site, targets
+from tests.unit.orchestrator.limits.counting import MemoryCounters
 
 
 def linked(name: str, *links: str) -> bytes:
@@ -40,15 +42,26 @@ class Crawling:
     """Crawls with a clock of its own; sleeping moves it."""
 
     def __init__(
-        self, server: HttpServer, *, time_s: float = 60.0, delay_s: float = 0.5, per_minute: int = 1_000
+        self,
+        server: HttpServer,
+        *,
+        time_s: float = 60.0,
+        delay_s: float = 0.5,
+        per_minute: int = 1_000,
+        run_pages: int = 100,
+        counters: Counters | None = None,
     ) -> None:
         self.clock = Clock()
         self.slept: list[float] = []
         self.told: list[str] = []
         self._server = server
-        given = settings(tools_web_hosts=f"127.0.0.1:{server.port}", tools_web_host_per_minute=per_minute)
+        given = settings(
+            tools_web_hosts=f"127.0.0.1:{server.port}",
+            tools_web_host_per_minute=per_minute,
+            tools_web_run_pages=run_pages,
+        )
         self._crawler = Crawler(
-            reader(given, self.clock),
+            reader(given, self.clock, windows=shared_windows(given, self.clock, counters)),
             "run1",
             self._tell,
             time_s=time_s,
@@ -156,6 +169,15 @@ async def test_time_ends_it_and_what_was_read_is_given() -> None:
     assert titles(crawled) == ["Start", "A", "B"]
     assert "the time is over" in crawled.stopped
     assert crawled.left > 0
+
+
+async def test_crawl_waits_where_other_processes_ask_the_host_too_and_its_run_loses_no_page() -> None:
+    counters = MemoryCounters()
+    async with http_server(guide()) as server:
+        crawls = [Crawling(server, time_s=200.0, per_minute=4, run_pages=8, counters=counters) for _ in range(2)]
+        for crawling in crawls:
+            crawled = await crawling.crawl()
+            assert (titles(crawled), crawled.stopped) == (["Start", "A", "B", "X", "C", "D"], "")
 
 
 async def test_start_that_cannot_be_read_is_an_error() -> None:
