@@ -11,6 +11,7 @@ import pytest
 
 from kit.access.principal import Principal
 from kit.limits.rules import EACH, Limit, Per, Scope, What, Whose
+from kit.stores.collections import Member, MemberKind, Role
 from services.ingest.documents.life import TOMBSTONE_LIFE
 from services.ingest.documents.uploads.upload import Upload
 from services.ingest.errors import StorageQuotaExceeded
@@ -159,6 +160,22 @@ async def test_one_document_too_many_is_refused_and_leaves_nothing(tmp_path: Pat
     await world.deletion.delete(TENANT, first.document_id)
     await world.upload("c", name="c.txt")
     assert [each.used for each in await world.storage.states(ANN)] == [2]
+
+
+async def test_new_version_of_somebody_elses_document_is_one_more_of_the_user_s_own(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    _limit(world, EACH_SUBJECT, documents=1)
+    await world.catalog.create(ANN, "shared", "Shared")
+    await world.catalog.set_member(ANN, "shared", Member(MemberKind.SUBJECT, "bob", Role.EDITOR))
+    await world.upload("of ann", name="a.txt", collection_id="shared")
+    of_bob = await world.upload("of bob", name="b.txt", collection_id="shared", caller=BOB)
+    with pytest.raises(StorageQuotaExceeded, match="one document too many"):
+        await world.upload("by bob", name="a.txt", collection_id="shared", caller=BOB)
+    assert len(world.files.files) == 2
+    await world.upload("by bob", name="b.txt", collection_id="shared", caller=BOB)
+    await world.deletion.delete(TENANT, of_bob.document_id)
+    await world.upload("by bob", name="a.txt", collection_id="shared", caller=BOB)
+    assert [each.used for caller in (ANN, BOB) for each in await world.storage.states(caller)] == [0, 1]
 
 
 async def test_document_of_an_earlier_version_counts_for_the_subject_of_its_revision(tmp_path: Path) -> None:

@@ -111,16 +111,22 @@ class StorageLimits:
         )
 
     @asynccontextmanager
-    async def hold_document(self, uploader: Principal, name: str) -> AsyncIterator[None]:
-        """Keeps a place for a new document while its record is written. Raises StorageQuotaExceeded."""
+    async def hold_document(
+        self, uploader: Principal, name: str, replaced: Document | None = None
+    ) -> AsyncIterator[None]:
+        """Keeps a place for a document while its record is written: under the limits that it does not count under already where it
+        is a version of one that is there. Raises StorageQuotaExceeded."""
+        there = [Whose(Scope.ALL), *_holders(replaced.tenant_id, holders_of(replaced))] if replaced else []
         await self._read(uploader, What.STORED_DOCUMENTS)
         for each in self._of(uploader, What.STORED_DOCUMENTS):
+            if each.whose in there:
+                continue
             most, used = each.limit.amount, self._sum(each) + self._coming[each.whose, What.STORED_DOCUMENTS]
             if used + 1 > most:
                 raise _exceeded(
                     each, used, f"{name} is one document too many", f"{most:.0f} documents", f"{used} are there"
                 )
-        holders = self._holders_of(uploader)
+        holders = [whose for whose in self._holders_of(uploader) if whose not in there]
         for whose in holders:
             self._count_coming((whose, What.STORED_DOCUMENTS), 1)
         try:

@@ -359,7 +359,8 @@ class Uploads:
         return await self._documents.create(life.void(self._created(tenant_id, document_id, upload, content)))
 
     async def _revised(self, stored: StoredDocument, upload: Upload, content: Content) -> tuple[Document, str]:
-        """As `_store`, for a document that is there. Raises Aborted when it changed meanwhile."""
+        """As `_store`, for a document that is there. Raises Aborted when it changed meanwhile, and StorageQuotaExceeded where it
+        counted for somebody else."""
         old, origin = stored.document, upload.origin
         await self._check_replaceable(old, upload)
         if old.origin and origin is None:
@@ -390,7 +391,8 @@ class Uploads:
             by=_subject(upload),
             counted_for=self._storage.labels(_uploader(upload)),
         )
-        await self._documents.update(revised, stored.version)
+        async with self._storage.hold_document(_uploader(upload), upload.name, old):
+            await self._documents.update(revised, stored.version)
         unused = files_of(old) - files_of(revised)
         return revised, unused.pop() if unused else ""
 
