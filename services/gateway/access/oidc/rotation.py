@@ -16,7 +16,8 @@ from enum import Enum
 from typing import Any
 
 ROTATED_EVERY_S = 600.0
-GRACE_S = 30.0
+GRACE_S = 120.0
+"""Longer than a browser takes to write a cookie to its disk, and than a request waits for a connection or clocks differ."""
 SECRET_LENGTH = 43
 """Of 256 bits, as `secrets.token_urlsafe` writes them."""
 _SHORTENED = 16
