@@ -33,7 +33,7 @@ async def test_service_is_connected_by_a_login_there(client: httpx.AsyncClient, 
     begun = (await client.post(f"{PATH}/login", json={"shared": True})).json()
     assert (begun["user_code"], begun["verification_url"]) == ("WDJB-MJHT", "https://example.com/device")
     waiting = (await client.post(f"{PATH}/login/finish", json={"login": begun["login"]})).json()
-    assert waiting == {"connection": None, "login": "agreed"}
+    assert waiting == {"connection": None, "login": "agreed", "trouble": ""}
     done = (await client.post(f"{PATH}/login/finish", json={"login": waiting["login"]})).json()
     assert (done["connection"]["account"], done["login"]) == ("ann-at-github", "")
     assert [each.service for each in world.tools.logins] == ["github"] * 3
