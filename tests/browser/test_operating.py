@@ -208,9 +208,10 @@ def test_what_is_remembered_is_changed_saved_forgotten_and_paused(visit: Visit, 
 
 def test_a_language_model_that_is_away_is_said_in_the_words_of_the_reader(visit: Visit, site: Site) -> None:
     page, line = visit.page, visit.page.get_by_test_id("system")
+    page.get_by_test_id("language").select_option("de")
+    expect(page.locator("html")).to_have_attribute("lang", "de")  # by then it is remembered
     for kinds, words in ((("language_model",), "Das Sprachmodell"), (("language_model", "other"), "orchestrator")):
         site.world.health.detail, site.world.health.kinds = "eine neue Art, es zu sagen", kinds
-        page.get_by_test_id("language").select_option("de")
         page.reload()
         expect(line).to_contain_text(words)
     site.world.health.detail, site.world.health.kinds = "", ()
