@@ -37,7 +37,7 @@ _ERASED_HISTORY = 16
 """Revisions of a key that a bucket keeps until they are erased. What the server removes itself to keep fewer stays in its files: so
 there is room for those that processes which were killed have left."""
 _ERASE_WITHIN_S = 2.0
-"""A writer waits no longer for what it replaced to be overwritten."""
+"""How long a writer waits at most until the replaced value is erased."""
 _KEY = re.compile(r"[-/_=a-zA-Z0-9]+(\.[-/_=a-zA-Z0-9]+)*")
 
 

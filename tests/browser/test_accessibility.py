@@ -14,6 +14,7 @@ from tests.service.gateway.fakes import answered_run, event, run_with_tools
 pytestmark = [pytest.mark.browser]
 
 AXE = Path(__file__).parents[2] / "console" / "checks" / "node_modules" / "axe-core" / "axe.min.js"
+NEEDS_AXE = pytest.mark.skipif(not AXE.exists(), reason="skipped: make check-console installs axe-core")
 OPERATING = ("health", "runs", "jobs", "models", "keys", "usage", "limits", "audit")
 SCHEMES: tuple[Literal["dark", "light"], ...] = ("dark", "light")
 PAGES = (
@@ -44,7 +45,7 @@ DIALOGS = (
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 
 
-@pytest.mark.skipif(not AXE.exists(), reason="skipped: make check-console installs axe-core")
+@NEEDS_AXE
 def test_no_page_breaks_a_rule_of_accessibility_in_any_language_and_theme(browser: Browser, site: Site) -> None:
     put(site, ready(1, name="leave.md", media_type="text/markdown"))
     site.world.ingest.files["d0000001"] = b"Four weeks."
@@ -70,7 +71,7 @@ def test_no_page_breaks_a_rule_of_accessibility_in_any_language_and_theme(browse
     assert not broken
 
 
-@pytest.mark.skipif(not AXE.exists(), reason="skipped: make check-console installs axe-core")
+@NEEDS_AXE
 def test_no_answer_breaks_a_rule_of_accessibility_while_it_waits_or_with_all_that_it_may_have(
     browser: Browser, site: Site
 ) -> None:
@@ -107,7 +108,7 @@ def test_no_answer_breaks_a_rule_of_accessibility_while_it_waits_or_with_all_tha
     assert not broken
 
 
-@pytest.mark.skipif(not AXE.exists(), reason="skipped: make check-console installs axe-core")
+@NEEDS_AXE
 def test_no_dialog_breaks_a_rule_of_accessibility(browser: Browser, site: Site) -> None:
     put(site, ready(1, name="leave.md", media_type="text/markdown"))
 

@@ -74,7 +74,7 @@ class Keys:
         self.issuers = IssuerDoor(Issuers(path), now=lambda: now().timestamp(), clock=clock) if path else None
         """Who comes in by an OIDC issuer; None where none is listed."""
         self.guest_door = GuestDoor(settings, lambda: now().timestamp(), clock)
-        """All guests: those of a time when guests were let in are swept after also when none are now."""
+        """All guests. Those who came earlier are swept also where guests are no longer let in."""
         self.guests = self.guest_door if settings.guests else None
         """People without an account; None where none are let in."""
         self.members = DirectoryMembers(

@@ -68,7 +68,7 @@ class ForkServer:
 
     async def prepare(self) -> None:
         """Starts the fork server ahead of the first service: it loads modules while others start."""
-        with contextlib.suppress(OSError):  # who forks is told
+        with contextlib.suppress(OSError):  # `fork` raises it
             async with self._one_at_a_time:
                 await self._connected()
 

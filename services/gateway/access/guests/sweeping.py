@@ -30,7 +30,7 @@ _MARGIN_S = 120.0
 
 class Sweeper:
     """Sweeps after guests. Every gateway does: to remove what is gone is harmless. `now` is the time of day in seconds since the
-    epoch. Guests are swept after also where no more are let in."""
+    epoch. Guests are swept also where no new ones are let in."""
 
     def __init__(self, door: GuestDoor, services: Backends, now: Callable[[], float]) -> None:
         self._door = door

@@ -42,7 +42,7 @@ class IssuerDoor:
         self._reader = TokenReader(issuers, self._key_sets, now)
         self.logins = Logins(issuers, self._reader)
         self.note_reuse: Callable[[Principal, str, str], None] = lambda _who, _issuer, _address: None
-        """Records that an old cookie was shown: whose, of which issuer, from where."""
+        """Records that an old cookie was shown: its owner, its issuer and the address that it came from."""
         self._kept: tuple[Logouts, Sessions] | None = None
         self._is_known = asyncio.Event()
 
@@ -62,8 +62,8 @@ class IssuerDoor:
         )
 
     async def admit_session(self, cookie: str, address: str) -> Admission:
-        """Rotates the cookie, but not by an answer behind that of a logout; an old one ends the login at all gateways. Raises
-        SessionOver, SessionReused, TokenRevoked, Unavailable."""
+        """Finds the login of a cookie and rotates the cookie. An old cookie ends the login at all gateways. Once the login is over,
+        no answer sets its cookie again. Raises SessionOver, SessionReused, TokenRevoked, Unavailable."""
         logouts, sessions = await self._known()
         shown = await sessions.find(cookie)
         session, issuer = shown.session, shown.issuer

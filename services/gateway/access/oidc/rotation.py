@@ -1,5 +1,5 @@
-"""Rotation of the secret in a login's cookie. A copy is good until its owner's browser has shown the next secret, and showing it
-later gives it away. Whoever uses a copy all the while gets the next secrets as a tab of that browser does, and is told from none.
+"""Rotation of the secret in a login's cookie. A copied cookie is good until its owner's browser has shown the next secret; a copy
+that is shown later is noticed. A copy that is used all the time is not: it gets each next secret as a tab of that browser does.
 
 A request that shows the current secret after ROTATED_EVERY_S is answered with the pending one. The pending secret becomes the
 current one when it is shown for the first time, so a lost answer costs nothing. It is derived from the current secret and a random

@@ -60,8 +60,8 @@ class LimitList(BaseModel):
     )
     missing: list[Literal["orchestrator", "ingest"]] = Field(
         default=[],
-        description="Services that do not answer now, so that their limits are not among these: `ingest` knows those of `storage` "
-        "and `stored_documents`, `orchestrator` all others. Empty otherwise.",
+        description="Services that do not answer now. Their limits are left out: `ingest` has those of `storage` and "
+        "`stored_documents`, `orchestrator` has all others. Empty where both answer.",
     )
 
 
