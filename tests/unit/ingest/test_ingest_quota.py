@@ -13,6 +13,7 @@ from kit.access.principal import Principal
 from kit.limits.rules import EACH, Limit, Per, Scope, What, Whose
 from kit.stores.collections import Member, MemberKind, Role
 from services.ingest.documents.life import TOMBSTONE_LIFE
+from services.ingest.documents.uploads.storage_limits import shown
 from services.ingest.documents.uploads.upload import Upload
 from services.ingest.errors import StorageQuotaExceeded
 from tests.unit.ingest.world import ANN, BOB, TENANT, World
@@ -237,3 +238,8 @@ async def test_what_is_stored_is_read_before_anybody_asks_only_where_it_is_limit
     await asyncio.sleep(0.05)
     keeping.cancel()
     assert bool(world.storage._used) == is_limited
+
+
+def test_sizes_are_said_in_the_unit_that_shows_them() -> None:
+    sizes = (0, 3_000, 200_000, 1.8 * MIB, 9.8 * 1024 * MIB)
+    assert [shown(size) for size in sizes] == ["0 bytes", "3,000 bytes", "0.2 MiB", "1.8 MiB", "9.8 GiB"]

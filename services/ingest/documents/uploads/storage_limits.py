@@ -231,9 +231,11 @@ def default_limits(each_tenant: int, by_tenant: Mapping[str, int]) -> Mapping[Wh
 
 
 def shown(size_bytes: float) -> str:
-    """A size for people: `9.8 GiB`, `120 MiB`."""
+    """A size for people: `9.8 GiB`, `1.8 MiB`, `3,000 bytes`."""
     if size_bytes >= _GIB:
         return f"{size_bytes / _GIB:.1f} GiB"
+    if size_bytes < _MIB / 10:
+        return f"{size_bytes:,} bytes"
     return f"{size_bytes / _MIB:.1f} MiB"
 
 
