@@ -180,6 +180,11 @@ class RunRequest:
     """The run that this one goes on from."""
 
     @property
+    def filter(self) -> SearchFilter | None:
+        """What every search of the run keeps to, also where research is off; None limits nothing."""
+        return self.research.filter if self.research else None
+
+    @property
     def repeats_calls(self) -> bool:
         """Whether it holds calls of an earlier run."""
         return any(each.calls for each in (*self.history, *self.called))
@@ -405,6 +410,17 @@ class SearchQuery:
     """Whether each passage says where it stood at each stage, and what was left out is listed."""
     reranks: bool = True
     """Whether the retriever may rerank; it decides whether that pays."""
+
+    def narrowed_to(self, kept: SearchFilter | None) -> "SearchQuery":
+        """The query with the values and dates of the filter, where it has any."""
+        if kept is None:
+            return self
+        return replace(
+            self,
+            metadata={**self.metadata, **{each.key: each.values for each in kept.metadata}},
+            date_from=kept.date_from or self.date_from,
+            date_to=kept.date_to or self.date_to,
+        )
 
 
 @dataclass(frozen=True)

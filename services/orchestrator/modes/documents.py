@@ -123,7 +123,7 @@ class DocumentAnswers:
             searching.metadata,
             weights=searching.weights,
         )
-        found = await self._searcher.search(query)
+        found = await self._searcher.search(query.narrowed_to(request.filter))
         evidence = await asyncio.to_thread(with_the_other_side, plan.queries[0], found.evidence, count)
         retrieval = replace(found, evidence=evidence)
         forgotten = await forgotten_documents(run, record, self._sources, retrieval.evidence)

@@ -37,6 +37,8 @@ TIMEOUT_S = 8.0
 _TRIES = 2
 """A plan that does not follow its schema goes back to the model once, with what is wrong with it."""
 QUERIES_MIN, QUERIES_MAX = 3, 6
+_FIRST_PHRASES = 2
+"""Must phrases that are searched for before sub-queries; others take places that are left."""
 _TOKENS = 700
 _TURNS = 4
 _SHOWN_CHARS = 300
@@ -136,12 +138,15 @@ async def plan_by_model(
     filtered = _filter(planned.get("filters", {}))
     phrases = list(planned.get("must_phrases", ()))
     should = list(planned.get("should_phrases", ()))
+    must = [PlannedSearch(each, Purpose.PHRASE, LEXICAL, (each,)) for each in phrases]
+    # Sub-queries come after the rest, which would else be cut off where a plan has as many as it may.
     searches = [
         PlannedSearch(question, Purpose.QUESTION),
-        *(PlannedSearch(each, Purpose.PART) for each in queries if each != question),
         *([PlannedSearch(question, Purpose.FILTERED, filter=filtered)] if filtered.is_set else []),
-        *(PlannedSearch(each, Purpose.PHRASE, LEXICAL, (each,)) for each in phrases),
+        *must[:_FIRST_PHRASES],
         *([PlannedSearch(" ".join(should), Purpose.REWRITE, LEXICAL)] if should else []),
+        *(PlannedSearch(each, Purpose.PART) for each in queries if each != question),
+        *must[_FIRST_PHRASES:],
     ]
     return ResearchPlan(
         route=planned.get("strategy", by_rules.route),

@@ -102,7 +102,8 @@ def _note(ending: AnswerEnding, searched: Searched, question: str) -> str:
     open_parts = _parts(searched, PartState.MISSING, PartState.PARTLY)
     if searched.spent_budget:
         wanted = phrases.left_out if open_parts else phrases.not_all
-        return wanted.format(budget=searched.spent_budget, parts=listed(open_parts))
+        budget = phrases.budgets.get(searched.spent_budget, searched.spent_budget)
+        return wanted.format(budget=budget, parts=listed(open_parts))
     if ending is AnswerEnding.GAP:
         documents = list(dict.fromkeys(each.document_name for each in searched.evidence))
         return phrases.missing.format(

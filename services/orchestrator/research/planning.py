@@ -31,9 +31,9 @@ def plan_by_rules(question: str, now: datetime, asked: SearchFilter | None = Non
     searches = [
         PlannedSearch(question, Purpose.QUESTION),
         *([PlannedSearch(question, Purpose.FILTERED, filter=named)] if named.is_set and asked is None else []),
+        *(PlannedSearch(each, Purpose.PHRASE, LEXICAL, (each,)) for each in planned.must_phrases),
         *(PlannedSearch(each.text, Purpose.SUBJECT) for each in find_subjects(question)[:_MOST_SUBJECTS]),
         *(PlannedSearch(each, Purpose.PART) for each in clauses(question)),
-        *(PlannedSearch(each, Purpose.PHRASE, LEXICAL, (each,)) for each in planned.must_phrases),
     ]
     return ResearchPlan(
         route=LEXICAL if chosen.strategy == LEXICAL and planned.must_phrases else HYBRID,

@@ -57,16 +57,17 @@ class ResearchRun:
         if self._options.answer == REPORT:
             draft = await self._in_sections("section", draft, task, state, outline(task, question), with_headings=True)
         else:
-            draft = await self._with_its_parts(draft, task, state, has_model=has_model)
+            draft = await self._with_its_parts(draft, task, state)
         return await self._ended(await self._with_conflict(draft, task, state), task, state)
 
-    async def _with_its_parts(self, draft: Draft, task: Task, state: RoundsState, *, has_model: bool) -> Draft:
-        """The draft with what it leaves out: the answers to several questions where no quote answers all, and without a model what
-        the passages of a second step say."""
+    async def _with_its_parts(self, draft: Draft, task: Task, state: RoundsState) -> Draft:
+        """The draft with what it leaves out: the answers to several questions where no quote answers all, and what the
+        passages of a second step say where no model wrote it: there is none, or it is away, or its budget is spent."""
+        by_model = draft.method == MODEL
         if draft.is_refusal and not draft.conflicts:
             sections = several(task.asked)
             draft = await self._in_sections("section", draft, task, state, sections, with_headings=False)
-        if has_model:
+        if by_model:
             return draft
         coverage = state.searched(task).coverage
         sections = second_sections(task, coverage, state.evidence.evidence, draft)
@@ -112,12 +113,13 @@ class ResearchRun:
         *,
         with_headings: bool,
     ) -> Draft:
-        """The draft with what each section says behind it. Sections for which there is no time or budget are left out, and that is
-        said."""
+        """The draft with what each section says behind it. Sections of a report for which there is no time are left out, and that is
+        said; a short answer quotes the documents then, which takes next to none."""
         report = Report(task.asked, draft, with_headings=with_headings)
         for number, section in enumerate(sections, start=1):
             try:
-                self._run.budgets.require_time()
+                if with_headings:
+                    self._run.budgets.require_time()
                 before = report.before(section)
                 written = await self._drafted(f"{key}{number}", task, state, section.question, before, section.passages)
             except BudgetSpent as error:

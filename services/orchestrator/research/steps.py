@@ -381,15 +381,7 @@ class ResearchSteps:
         """What a round finds, without documents that were deleted meanwhile. Messages bring those beside them, unless the request
         filters: these may be of another author or day."""
         request, own = self._record.request, task.plan.filter
-        base = SearchQuery(
-            (),
-            request.collection_ids,
-            request.document_ids,
-            task.limits.passages,
-            metadata={each.key: each.values for each in own.metadata},
-            date_from=own.date_from,
-            date_to=own.date_to,
-        )
+        base = SearchQuery((), request.collection_ids, request.document_ids, task.limits.passages).narrowed_to(own)
         found = await search_all(self._services.searcher, base, searches, task.plan.route, at_once=_AT_ONCE)
         forgotten = await forgotten_documents(self._run, self._record, self._services.sources, found.passages)
         found = replace(found, passages=tuple(each for each in found.passages if each.document_id not in forgotten))

@@ -46,7 +46,7 @@ class Checks:
         assert self.searcher is not None
         assert self.sources is not None
         query = SearchQuery((claim,), tuple(collections), record.request.document_ids, _TOP_K)
-        found = await self.searcher.search(query)
+        found = await self.searcher.search(query.narrowed_to(record.request.filter))
         forgotten = await forgotten_documents(run, record, self.sources, found.evidence)
         return [each for each in found.evidence if each.document_id not in forgotten]
 

@@ -92,7 +92,6 @@ async def search_all(
 async def _search(
     searcher: Searcher, base: SearchQuery, planned: PlannedSearch, route: str
 ) -> tuple[RankedPassages, RoundFound]:
-    own = planned.filter
     is_narrow = planned.purpose in (Purpose.SUBJECT, Purpose.NAME, Purpose.PHRASE)
     strategy = planned.strategy or route
     query = replace(
@@ -103,11 +102,8 @@ async def _search(
         must_phrases=planned.must_phrases,
         explain=True,
         reranks=not (is_narrow and strategy == LEXICAL),
-        metadata={**base.metadata, **{each.key: each.values for each in own.metadata}},
-        date_from=own.date_from or base.date_from,
-        date_to=own.date_to or base.date_to,
     )
-    retrieval = await searcher.search(query)
+    retrieval = await searcher.search(query.narrowed_to(planned.filter))
     ranked = RankedPassages(
         planned,
         tuple(each.chunk_id for each in retrieval.evidence),

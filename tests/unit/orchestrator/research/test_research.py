@@ -1,6 +1,9 @@
 """Research runs over a small world: what is told, how they end, and that a run that is cut off anywhere ends the same."""
 
+import json
 import re
+from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
@@ -15,6 +18,7 @@ from services.orchestrator.log.events import (
     Budgets,
     Coverage,
     Done,
+    MetadataValues,
     PartState,
     Payload,
     Plan,
@@ -23,6 +27,7 @@ from services.orchestrator.log.events import (
     RunStarted,
     RunStatus,
     Safety,
+    SearchFilter,
     SupportStatus,
     Thinking,
 )
@@ -82,7 +87,7 @@ class Stage:
         self.gate = gate or ResearchGate(is_on=lambda: True)
         self.modes = Modes([Research(services, limits, self.gate)], services)
 
-    def worker(self, question: str = QUESTION, budgets: Budgets = Budgets(), **options: str) -> Worker:
+    def worker(self, question: str = QUESTION, budgets: Budgets = Budgets(), **options: Any) -> Worker:
         request = RunRequest(
             RunMode.AGENT,
             question,
@@ -97,7 +102,7 @@ class Stage:
 
         return work
 
-    async def run(self, question: str = QUESTION, budgets: Budgets = Budgets(), **options: str) -> list[Payload]:
+    async def run(self, question: str = QUESTION, budgets: Budgets = Budgets(), **options: Any) -> list[Payload]:
         log = MemoryLog()
         await self.worker(question, budgets, **options)(await Journal.open(KEY, log, now))
         return [event.payload for event in log.events[KEY]]
@@ -278,6 +283,61 @@ async def test_budget_of_searches_holds_and_is_named() -> None:
     assert answer.ending in ("caveat", "answer", "refusal")
     if answer.ending == "caveat":
         assert "searches" in answer.text
+
+
+async def test_budget_of_time_ends_in_a_cited_answer_that_names_what_was_left_out() -> None:
+    at = 0.0
+
+    class Slow(Corpus):
+        async def search(self, query: SearchQuery) -> Retrieval:
+            nonlocal at
+            at = 31.0
+            return await super().search(query)
+
+    log = MemoryLog()
+    journal = await Journal.open(KEY, log, now, clock=lambda: at)
+    question = "Where was Edda Lindqvist born, and where was Zed Quay born?"
+    await Stage(Slow()).worker(question, Budgets(wall_clock_s=30.0), effort="medium")(journal)
+    answer = answer_of([event.payload for event in log.events[KEY]])
+    assert (answer.ending, bool(answer.citations)) == ("caveat", True)
+    assert "budget (time) was used up: " in answer.text
+
+
+@pytest.mark.parametrize("budgets", [Budgets(tokens=1), Budgets(cost_usd=0.000_001)], ids=["tokens", "dollars"])
+async def test_budget_of_a_model_ends_in_a_cited_answer_and_is_named(budgets: Budgets) -> None:
+    planner, model = FakeModel([PLANNED]), FakeModel(SAID)
+    stage = Stage(model=model, planner=Metered(planner, price=lambda *_: 1.0))
+    payloads = await stage.run(effort="medium", budgets=budgets)
+    answer = answer_of(payloads)
+    assert (len(planner.requests), len(model.requests)) == (1, 0)
+    assert (answer.method, bool(answer.citations)) == ("extractive", True)
+    notes = [each.degraded for each in payloads if isinstance(each, Thinking) and each.degraded]
+    assert {(each.part, each.reason) for each in notes} == {("llm", "BUDGET_SPENT")}
+
+
+@pytest.mark.parametrize("researched", [True, False], ids=["researched", "switched off"])
+async def test_filter_of_the_request_holds_for_every_search_of_the_run(researched: bool) -> None:
+    kept = SearchFilter((MetadataValues("author", ("ann",)),), date_from=AT)
+    stage = Stage(
+        model=FakeModel(["Edda Lindqvist was born in Leeds. [1]"]), gate=ResearchGate(is_on=lambda: researched)
+    )
+    await stage.run(effort="medium", filter=kept)
+    assert stage.corpus.queries[-1].queries[0].startswith("Edda Lindqvist was born in Leeds"), "a claim's own search"
+    assert {(tuple(each.metadata["author"]), each.date_from) for each in stage.corpus.queries} == {(("ann",), AT)}
+
+
+async def test_phrases_and_filters_of_a_full_plan_are_searched() -> None:
+    queries = [f"{name} film" for name in ("harbour", "orchard", "barrow", "marsh", "lindqvist", "uppsala")]
+    filters = {"date_from": "2025-01-01", "date_to": "2025-02-01", "channel": "news", "author": "ann"}
+    said = {"queries": queries, "must_phrases": ["iron"], "should_phrases": ["Uppsala", "York"], "filters": filters}
+    stage = Stage(planner=FakeModel([json.dumps(said)]))
+    await stage.run(effort="medium")
+    found = {each.queries[0]: each for each in stage.corpus.queries}
+    assert (found["iron"].must_phrases, found["iron"].strategy) == (("iron",), "lexical")
+    assert found["Uppsala York"].must_phrases == ()
+    (narrow,) = [each for each in stage.corpus.queries if each.metadata]
+    assert narrow.metadata == {"channel": ("news",), "author": ("ann",)}
+    assert (narrow.date_from, narrow.date_to) == (datetime(2025, 1, 1, tzinfo=UTC), datetime(2025, 2, 1, tzinfo=UTC))
 
 
 async def test_question_is_answered_by_one_search_while_research_is_off() -> None:
