@@ -113,8 +113,8 @@ class ResearchRun:
         *,
         with_headings: bool,
     ) -> Draft:
-        """The draft with what each section says behind it. Sections of a report for which there is no time are left out, and that is
-        said; a short answer quotes the documents then, which takes next to none."""
+        """The draft with what each section says behind it. Sections of a report for which there is no time are left out, and that
+        is said. A short answer quotes the documents then, which takes next to no time."""
         report = Report(task.asked, draft, with_headings=with_headings)
         for number, section in enumerate(sections, start=1):
             try:
