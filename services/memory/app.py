@@ -56,7 +56,7 @@ async def run(settings: MemorySettings) -> None:
                 keys,
                 facts,
                 MemorySearch(facts, index, NoteSearch(notes, now=_now)),
-                Turns(facts, learner, index, threads, now=_now),
+                Turns(facts, learner, index, threads),
                 now=_now,
             ),
             memory_pb2.DESCRIPTOR.services_by_name["MemoryService"],

@@ -1,13 +1,15 @@
 """What people may do with what is known of them: see it, change it, forget it, have nothing more learnt."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import partial
 
 from kit.errors import Aborted
 from services.memory.errors import BadFact, FactNotFound, MemoryOff
+from services.memory.facts.indexing import index_current
 from services.memory.facts.learning import Learner
 from services.memory.facts.models import OWNER, Fact, FactKind, FactStatus, Profile
 from services.memory.facts.ports import FactStore, Forgotten, MemoryIndex, MemoryItem
@@ -95,6 +97,10 @@ class Facts:
             reverse=True,
         )
 
+    async def items(self, owner: Owner, fact_ids: Set[str]) -> list[MemoryItem]:
+        """What the index has of those facts among these that hold now."""
+        return [item_of(fact) for fact in await self.listed(owner) if fact.fact_id in fact_ids]
+
     async def history(self, owner: Owner, fact_id: str) -> tuple[Fact, list[Fact]]:
         """A fact, and what it took the place of, newest first. Raises FactNotFound."""
         facts = {fact.fact_id: fact for fact in await self._store.facts(owner)}
@@ -121,7 +127,7 @@ class Facts:
             with suppress(Aborted):
                 await self._store.update(owner, fact, stored.revision)
                 await self._change_profile(owner, Profile.without_summary)
-                await self._index.put(owner, [item_of(fact)])
+                await index_current(self._index, owner, partial(self.items, owner, {fact_id}))
                 return fact
         raise _not_found(fact_id)
 

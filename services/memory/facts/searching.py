@@ -5,12 +5,14 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from itertools import zip_longest
 
 from kit.errors import GroundworkError
 from kit.language.terms import tokens
 from services.memory.errors import BadQuery
-from services.memory.facts.facts import FACT, Facts, Overview, item_of
+from services.memory.facts.facts import FACT, Facts, Overview
+from services.memory.facts.indexing import index_current
 from services.memory.facts.models import Fact, FactKind
 from services.memory.facts.notes import NoteSearch
 from services.memory.facts.ports import Found, FoundItem, FoundNote, MemoryIndex
@@ -148,7 +150,9 @@ class MemorySearch:
                 raise answer
             found = answer
             if source != MESSAGE and found.counts.get(FACT, 0) < len(facts):
-                await self._index.put(owner, [item_of(fact) for fact in facts])
+                await index_current(
+                    self._index, owner, partial(self._facts.items, owner, {fact.fact_id for fact in facts})
+                )
                 found = await self._index.search(owner, query_text, limit, source)
         except GroundworkError as error:
             note = (

@@ -1,13 +1,14 @@
 """What is done with a turn once it is answered: its facts are learnt, and its messages and facts are put into the index."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime
+from functools import partial
 
 from kit.errors import GroundworkError
-from services.memory.facts.facts import FACT, Facts, item_of
+from services.memory.facts.facts import FACT, Facts
+from services.memory.facts.indexing import index_current
 from services.memory.facts.learning import Learner, Learnt
-from services.memory.facts.models import FactStatus, Statement, Turn
+from services.memory.facts.models import Statement, Turn
 from services.memory.facts.own_words import own_words
 from services.memory.facts.ports import MemoryIndex, MemoryItem
 from services.memory.facts.statements import STATEMENTS_MAX, read_statements
@@ -29,14 +30,11 @@ class Turns:
         learner: Learner,
         index: MemoryIndex,
         threads: ThreadMessages,
-        *,
-        now: Callable[[], datetime],
     ) -> None:
         self._facts = facts
         self._learner = learner
         self._index = index
         self._threads = threads
-        self._now = now
 
     async def learn(self, owner: Owner, turn: Turn, read: Sequence[Statement] | None) -> Learnt:
         """Learns from the turn. `read` is what a model has read out of it; None: rules do. Raises Unavailable, and is then to be
@@ -47,23 +45,10 @@ class Turns:
         learnt = await self._learner.learn(owner, turn, statements, await self._nearness(owner, statements))
         if learnt.superseded:
             await self._index.remove(owner, learnt.superseded)
-        now = self._now()
-        items = [item_of(fact) for fact in learnt.added if fact.status(now) is FactStatus.ACTIVE]
-        if items:
-            await self._index.put(owner, items)
-        await self._index_messages(owner, turn)
+        if added := {fact.fact_id for fact in learnt.added}:
+            await index_current(self._index, owner, partial(self._facts.items, owner, added))
+        await index_current(self._index, owner, partial(self._messages, owner, turn))
         return learnt
-
-    async def _index_messages(self, owner: Owner, turn: Turn) -> None:
-        """Puts what was said in the turn into the index. It looks again afterwards: what was forgotten meanwhile goes out."""
-        there: list[MemoryItem] = []
-        while (items := await self._messages(owner, turn)) != there:
-            kept = {item.item_id for item in items}
-            if gone := [item.item_id for item in there if item.item_id not in kept]:
-                await self._index.remove(owner, gone)
-            if items:
-                await self._index.put(owner, items)
-            there = items
 
     async def _messages(self, owner: Owner, turn: Turn) -> list[MemoryItem]:
         """What was said in the turn, as its thread has it."""

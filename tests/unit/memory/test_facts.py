@@ -45,7 +45,7 @@ class Room:
         self.facts = Facts(store, self.learner, self.index, self.forgotten, now=lambda: self.now, enabled=enabled)
         self.notes = FakeNotes()
         self.search = MemorySearch(self.facts, self.index, NoteSearch(self.notes, now=lambda: self.now))
-        self.turns = Turns(self.facts, self.learner, self.index, NoThreads(), now=lambda: self.now)
+        self.turns = Turns(self.facts, self.learner, self.index, NoThreads())
 
     async def say(self, text: str, owner: Owner = ANNA, *, run_id: str = "", thread_id: str = "") -> Learnt:
         """One turn, a minute after the last."""
@@ -240,6 +240,33 @@ async def test_hints_are_facts_that_have_to_do_with_the_message_and_lost_ones_ar
     assert [hit.text for hit in recalled.hints] == ["I'm allergic to peanuts"]
     assert recalled.degraded
     assert not (await room.search.recall(BERT, "which peanuts may I eat", 3)).hints
+
+
+async def test_the_index_has_a_fact_as_it_is_now_though_another_process_changes_it_before_it_is_put(room: Room) -> None:
+    async def edited() -> None:
+        (fact,) = await room.facts.listed(ANNA)
+        await room.facts.edit(ANNA, fact.fact_id, Change(text="I live in Bruges"))
+
+    async def forgotten() -> None:
+        await room.facts.forget(ANNA, [fact.fact_id for fact in await room.facts.listed(ANNA)])
+
+    def indexed() -> list[str]:
+        return [item.text for item in room.index.items.values()]
+
+    room.index.before_put = edited
+    await room.say("I live in Ghent.")
+    assert indexed() == ["I live in Bruges"]
+    room.index.before_put = forgotten
+    await edited()
+    assert indexed() == []
+    room.index.before_put = forgotten
+    await room.say("I live in Lille.")
+    assert indexed() == []
+    await room.say("I live in Paris.")
+    room.index.items.clear()  # the index was lost, and is filled anew
+    room.index.before_put = forgotten
+    await room.search.search(ANNA, "Paris", 3)
+    assert indexed() == []
 
 
 def test_a_summary_stays_within_its_bound_and_tells_of_each_kind() -> None:

@@ -175,7 +175,7 @@ async def test_answer_that_is_forgotten_while_its_turn_and_the_next_are_indexed_
     thread_id = await room.thread(QUESTION, ANSWER, Message("r2-question", Role.USER, "And then?", "r2", START))
     learner = Learner(FakeFactStore(), now=lambda: START)
     facts = Facts(FakeFactStore(), learner, room.index, FakeForgotten(), now=lambda: START)
-    turns = Turns(facts, learner, room.index, room.threads, now=lambda: START)
+    turns = Turns(facts, learner, room.index, room.threads)
 
     async def forget() -> None:
         await room.threads.forget_answer(ANNA, thread_id, "r1")
