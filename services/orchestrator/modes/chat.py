@@ -20,6 +20,7 @@ from services.orchestrator.modes.mode import Mode, ModeServices
 from services.orchestrator.modes.proactive import ChatTurn, Proactive, plan_for, serving
 from services.orchestrator.modes.tool_answers import ChatLimits, ToolAnswers
 from services.orchestrator.prompts import rules
+from services.orchestrator.remembering.recalling import NothingRemembered, Recall
 from services.orchestrator.settings import OrchestratorSettings
 from services.orchestrator.steps.run import Run, resolved, tell_time_is_up
 from services.orchestrator.toolloop.loop import (
@@ -81,11 +82,16 @@ class Chat(Mode):
     async def answer(self, run: Run, record: RunRecord) -> Answer:
         if run.journal.progress.mode is not self.name:
             await run.say(Thinking("load", "Answering with one search.", _SHED))
+        remembering = self._remembering if self._model_name else NothingRemembered()
+        async with remembering.recalling(run, record) as recall:
+            return await self._answered(run, record, recall)
+
+    async def _answered(self, run: Run, record: RunRecord, recall: Recall) -> Answer:
         history = await self._threads.history(run, record, for_model=bool(self._model_name))
         by_model = run.journal.progress.mode is self.name and self._by_tools.calls_tools
         toolbox = await self._by_tools.toolbox(run, record.request, history, by_model=by_model)
         wishes = rules.describe_wishes(record.request)
-        prompt = await self._remembering.added_to(wishes, run, record) if self._model_name else ""
+        prompt = await recall.added_to(wishes) if self._model_name else ""
         asked = ChatTurn(run, record, history, serving(toolbox.offered), prompt)
         by_loop = by_model and toolbox.shown
         first = Plan(Route.TOOLS.value, ()) if by_loop else plan_for(asked.question, history, asked.tools)

@@ -18,6 +18,7 @@ from services.orchestrator.models import RunRecord, SearchQuery, Turn
 from services.orchestrator.modes.drafts import PLAIN, answer_of, checked, write_draft
 from services.orchestrator.modes.mode import ModeServices
 from services.orchestrator.modes.threads import forgotten_documents
+from services.orchestrator.remembering.recalling import NOTHING_RECALLED, Recall
 from services.orchestrator.settings import OrchestratorSettings
 from services.orchestrator.steps.budgets import most_budgets
 from services.orchestrator.steps.run import Run, resolved
@@ -52,9 +53,11 @@ class DocumentAnswers:
         self._checks = services.checks
         self._limits = limits
 
-    async def answer(self, run: Run, record: RunRecord, agent: Agent = PLAIN, *, within: str = "") -> Answer:
-        """The answer of the agent, or its refusal, to the question of the run. `within` begins the keys of its steps, for a run
-        that has such steps already."""
+    async def answer(
+        self, run: Run, record: RunRecord, agent: Agent = PLAIN, recall: Recall = NOTHING_RECALLED, *, within: str = ""
+    ) -> Answer:
+        """The answer of the agent, or its refusal, to the question of the run. `recall` is awaited behind the search. `within`
+        begins the keys of its steps, for a run that has such steps already."""
         if is_small_talk(record.request.question):
             return await self._greeted(run, record.request.question)
         history = await self._threads.history(run, record, for_model=bool(self._drafter.model_name))
@@ -62,6 +65,7 @@ class DocumentAnswers:
         if retrieval is None:
             await Screen(run.journal).settle(SEARCH_DOWN)
             return Answer(SEARCH_DOWN, (), SupportStatus.UNAVAILABLE, EXTRACTIVE)
+        agent = replace(agent, prompt=await recall.added_to(agent.prompt))
         check = self._checks.of(run, record, retrieval.evidence)
         draft = await run.once(
             f"{within}draft",

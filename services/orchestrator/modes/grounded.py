@@ -21,6 +21,7 @@ from services.orchestrator.modes.proactive import ChatTurn
 from services.orchestrator.modes.routing import DEFAULT, Router
 from services.orchestrator.modes.tool_answers import ChatLimits, ToolAnswers
 from services.orchestrator.prompts import rules
+from services.orchestrator.remembering.recalling import NothingRemembered, Recall
 from services.orchestrator.settings import OrchestratorSettings
 from services.orchestrator.steps.budgets import usual_for
 from services.orchestrator.steps.run import Run, resolved
@@ -72,23 +73,26 @@ class Grounded(Mode):
         )
 
     async def answer(self, run: Run, record: RunRecord) -> Answer:
+        remembering = self._remembering if self._drafter.model_name else NothingRemembered()
+        async with remembering.recalling(run, record) as recall:
+            return await self._answered(run, record, recall)
+
+    async def _answered(self, run: Run, record: RunRecord, recall: Recall) -> Answer:
         chosen = await run.once("agent", partial(self._choose, run, record), AgentChosen)
         agent = self._agents.get(chosen.name) or await self._instead(run, chosen)
         agent = _as_asked(agent, record.request)
         agent = replace(agent, checked_first=agent.checked_first or self._checks_first)
-        if self._drafter.model_name:
-            agent = replace(agent, prompt=await self._remembering.added_to(agent.prompt, run, record))
         asked = record.request.budgets
         budgets = usual_for(agent.budgets, _WITH_TOOLS) if agent.tools else agent.budgets
         run.narrow(replace(budgets, answer_tokens=asked.answer_tokens or budgets.answer_tokens))
         if record.request.functions or record.request.called:
-            answer = await self._functions.answer(run, record, agent)
-            return answer or await self._documents.answer(run, record, agent, within="documents/")
+            answer = await self._functions.answer(run, record, await _reminded(agent, recall))
+            return answer or await self._documents.answer(run, record, agent, recall, within="documents/")
         if agent.work is not None and not is_small_talk(record.request.question):
-            answer = await self._by_own_work(run, record, agent)
-            return answer or await self._documents.answer(run, record, agent, within="documents/")
-        answer = await self._by_tools(run, record, agent) if agent.tools else None
-        return answer or await self._documents.answer(run, record, agent)
+            answer = await self._by_own_work(run, record, await _reminded(agent, recall))
+            return answer or await self._documents.answer(run, record, agent, recall, within="documents/")
+        answer = await self._by_tools(run, record, agent, recall) if agent.tools else None
+        return answer or await self._documents.answer(run, record, agent, recall)
 
     async def _choose(self, run: Run, record: RunRecord) -> AgentChosen:
         if record.request.agent not in ("", AUTO):
@@ -122,7 +126,7 @@ class Grounded(Mode):
         await run.once(_LEFT, partial(resolved, note), Thinking, is_last_resort=True)
         return None
 
-    async def _by_tools(self, run: Run, record: RunRecord, agent: Agent) -> Answer | None:
+    async def _by_tools(self, run: Run, record: RunRecord, agent: Agent, recall: Recall) -> Answer | None:
         """The answer of the agent's model with its tools; None where the documents have to do without."""
         if record.request.document_ids:
             await run.say(Thinking("tools", _DOCUMENTS_NAMED.message, _DOCUMENTS_NAMED))
@@ -135,7 +139,8 @@ class Grounded(Mode):
         if not toolbox.shown:
             return None
         try:
-            return await self._tools.answer(ChatTurn(run, record, history, {}), toolbox, agent.prompt)
+            prompt = await recall.added_to(agent.prompt)
+            return await self._tools.answer(ChatTurn(run, record, history, {}), toolbox, prompt)
         except (ToolsNotSupported, NoFirstWord) as error:
             part = "tools" if isinstance(error, ToolsNotSupported) else "llm"
             await run.say(degraded("plan", part, error, "Searching the documents instead."))
@@ -146,6 +151,11 @@ class Grounded(Mode):
         message = f"The agent {chosen.name} is not here any more: {self._agents.default.name} answers instead."
         await run.say(Thinking("agent", message, Degradation("agent", "AGENT_GONE", message)))
         return self._agents.default
+
+
+async def _reminded(agent: Agent, recall: Recall) -> Agent:
+    """The agent with what is remembered of the person."""
+    return replace(agent, prompt=await recall.added_to(agent.prompt))
 
 
 def _as_asked(agent: Agent, request: RunRequest) -> Agent:

@@ -1,7 +1,8 @@
 """Uses what is remembered of a person: hints and a summary for the prompt of a run, as its mode of memory says."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 from typing import Protocol
 
@@ -13,7 +14,7 @@ from services.orchestrator.log.journal import Journal
 from services.orchestrator.models import RunRecord
 from services.orchestrator.ports import RunSources
 from services.orchestrator.prompts.memory import remembered_block
-from services.orchestrator.remembering.models import Hint, Hints, LearntTurn
+from services.orchestrator.remembering.models import Hint, Hints, LearntTurn, Recalled
 from services.orchestrator.remembering.ports import Facts, TurnQueue
 from services.orchestrator.steps.run import Run, resolved
 
@@ -23,11 +24,29 @@ _SHORT = 10
 _STEP = "memory"
 
 
+class Recall(Protocol):
+    """What is remembered for one run."""
+
+    async def added_to(self, prompt: str) -> str:
+        """What an agent tells its model, with what is remembered behind it. The run's log tells of it at the first call."""
+        ...
+
+
+class NothingRecalled:
+    """Nothing is remembered for the run."""
+
+    async def added_to(self, prompt: str) -> str:
+        return prompt
+
+
+NOTHING_RECALLED = NothingRecalled()
+
+
 class Remembering(Protocol):
     """What is remembered, for the runs of the modes that use it."""
 
-    async def added_to(self, prompt: str, run: Run, record: RunRecord) -> str:
-        """What an agent tells its model, with what is remembered behind it."""
+    def recalling(self, run: Run, record: RunRecord) -> AbstractAsyncContextManager[Recall]:
+        """Within it the memory service is asked while the mode does what it needs no memory for."""
         ...
 
     async def queue(self, journal: Journal, record: RunRecord) -> None:
@@ -38,8 +57,9 @@ class Remembering(Protocol):
 class NothingRemembered:
     """Remembers nothing."""
 
-    async def added_to(self, prompt: str, run: Run, record: RunRecord) -> str:  # noqa: ARG002 - the port's
-        return prompt
+    @asynccontextmanager
+    async def recalling(self, run: Run, record: RunRecord) -> AsyncIterator[Recall]:  # noqa: ARG002 - the port's
+        yield NOTHING_RECALLED
 
     async def queue(self, journal: Journal, record: RunRecord) -> None:
         """Learns nothing."""
@@ -58,10 +78,20 @@ class RememberedFacts:
         self._usual = usual
         self._timeout_s = timeout_s
 
-    async def added_to(self, prompt: str, run: Run, record: RunRecord) -> str:
-        """What an agent tells its model, with what is remembered behind it."""
-        block = await self._block(run, record)
-        return f"{prompt}\n\n{block}".strip() if block else prompt
+    @asynccontextmanager
+    async def recalling(self, run: Run, record: RunRecord) -> AsyncIterator[Recall]:
+        """Asks the memory service beside what the mode does. What comes of it is recorded only where the mode asks for it, so that
+        the order of steps never depends on which of the two is faster."""
+        mode, message = self._mode(record), record.request.question
+        if mode not in (AUTO, ALWAYS):
+            yield NOTHING_RECALLED
+            return
+        wanted = HINTS if mode == ALWAYS or len(message.strip()) > _SHORT else 0
+        asked = asyncio.create_task(self._asked(message if wanted else ""))
+        try:
+            yield _RecalledFacts(run, record, self._sources, asked, wanted)
+        finally:
+            asked.cancel()
 
     async def queue(self, journal: Journal, record: RunRecord) -> None:
         """Has the turn of the run learnt from. A run without a log leaves no trace."""
@@ -85,26 +115,53 @@ class RememberedFacts:
     def _mode(self, record: RunRecord) -> str:
         return record.request.memory or self._usual
 
-    async def _block(self, run: Run, record: RunRecord) -> str:
-        mode, message = self._mode(record), record.request.question
-        if mode not in (AUTO, ALWAYS):
-            return ""
-        wanted = HINTS if mode == ALWAYS or len(message.strip()) > _SHORT else 0
+    async def _asked(self, message: str) -> Recalled | GroundworkError:
+        """What the memory service answers, or why it does not."""
         try:
             async with asyncio.timeout(self._timeout_s):
-                recalled = await self._facts.recall(message if wanted else "", HINTS)
+                return await self._facts.recall(message, HINTS)
         except TimeoutError:
-            late = Unavailable("the memory service does not answer in time", reason="MEMORY_SILENT")
-            await run.say(degraded("memory", "memory", late, "Answering without what is remembered of you."))
-            return ""
+            return Unavailable("the memory service does not answer in time", reason="MEMORY_SILENT")
         except GroundworkError as error:
-            await run.say(degraded("memory", "memory", error, "Answering without what is remembered of you."))
+            return error
+
+
+class _RecalledFacts:
+    """What the memory service recalls for one run."""
+
+    def __init__(
+        self,
+        run: Run,
+        record: RunRecord,
+        sources: RunSources,
+        asked: asyncio.Task[Recalled | GroundworkError],
+        wanted: int,
+    ) -> None:
+        self._run = run
+        self._record = record
+        self._sources = sources
+        self._asked = asked
+        self._wanted = wanted
+        self._block: str | None = None
+
+    async def added_to(self, prompt: str) -> str:
+        """What an agent tells its model, with what is remembered behind it."""
+        if self._block is None:
+            self._block = await self._read()
+        return f"{prompt}\n\n{self._block}".strip() if self._block else prompt
+
+    async def _read(self) -> str:
+        recalled = await self._asked
+        if isinstance(recalled, GroundworkError):
+            note = degraded("memory", "memory", recalled, "Answering without what is remembered of you.")
+            await self._run.say(note)
             return ""
-        hints = await self._noted(run, record, recalled.hints[:wanted])
+        hints = await self._noted(recalled.hints[: self._wanted])
         return remembered_block(recalled.summary, [hint.shown for hint in hints])
 
-    async def _noted(self, run: Run, record: RunRecord, hints: Sequence[Hint]) -> Sequence[Hint]:
+    async def _noted(self, hints: Sequence[Hint]) -> Sequence[Hint]:
         """The hints that the run may show, sent as an event and recorded. The run then holds text of these facts and notes."""
+        run, record = self._run, self._record
         if not hints and not run.is_recorded(_STEP):
             return ()
         sources = {_source(record.subject, hint): hint for hint in hints}
