@@ -19,7 +19,7 @@ from services.reranker.embedding.pooling import (
     unpacked,
 )
 from services.reranker.embedding.preparation import Preparation
-from services.reranker.errors import TextCountOutOfRange, TextEmpty
+from services.reranker.errors import RequestExpired, TextCountOutOfRange, TextEmpty
 from services.reranker.models import EncodedText, Float32, Lane, TextKind, TextVectors, TokenIds
 from services.reranker.reranking.known_texts import KnownTexts
 from services.reranker.reranking.late_interaction import Reranking, score
@@ -250,3 +250,39 @@ def test_cache_of_no_bytes_keeps_nothing() -> None:
 
 def test_queries_come_before_reranking_and_passages() -> None:
     assert sorted(Lane) == [Lane.QUERY, Lane.RERANK, Lane.PASSAGE]
+
+
+async def test_query_is_read_once_for_all_who_ask_meanwhile_and_a_moment_later(
+    run_batcher: RunBatcher, executor: Executor
+) -> None:
+    encoder = GatedEncoder()
+    async with run_batcher(encoder, LIMITS) as batcher:
+        embedding = Embedding(Preparation(WordTokenizer(), executor), batcher, memory(10_000, executor))
+        first = asyncio.create_task(embedding.embed(["where is the ferry"], TextKind.QUERY, 20.0))
+        await encoder.next_batch()
+        second = asyncio.create_task(embedding.embed(["where is the ferry", "lamp"], TextKind.QUERY, 20.0))
+        late = await asyncio.gather(
+            embedding.embed(["where is the ferry"], TextKind.QUERY, 0.001), return_exceptions=True
+        )
+        assert isinstance(late[0], RequestExpired), "who waits for another's query keeps to its own deadline"
+        encoder.release(10)
+        ours, theirs = await asyncio.gather(first, second)
+        again = await embedding.embed(["where is the ferry"], TextKind.QUERY, 20.0)
+    np.testing.assert_array_equal(ours.vectors[0], theirs.vectors[0])
+    np.testing.assert_array_equal(ours.vectors, again.vectors)
+    assert sum(len(batch) for batch in encoder.batches) == 2
+
+
+async def test_query_of_a_caller_that_gave_up_is_read_for_those_who_waited_for_it(
+    run_batcher: RunBatcher, executor: Executor
+) -> None:
+    encoder = GatedEncoder()
+    async with run_batcher(encoder, LIMITS) as batcher:
+        embedding = Embedding(Preparation(WordTokenizer(), executor), batcher, memory(10_000, executor))
+        first = asyncio.create_task(embedding.embed(["ferry"], TextKind.QUERY, 20.0))
+        await encoder.next_batch()
+        second = asyncio.create_task(embedding.embed(["ferry"], TextKind.QUERY, 20.0))
+        first.cancel()
+        await asyncio.gather(first, return_exceptions=True)
+        encoder.release(10)
+        assert (await second).vectors.shape == (1, DIMENSION)
