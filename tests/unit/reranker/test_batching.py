@@ -210,7 +210,8 @@ async def test_shutdown_tells_those_who_wait_and_those_who_come_later(run_batche
         await encoder.next_batch()
         waiting = embed(batcher, Lane.PASSAGE, 11)
         await settled()
-        encoder.release(2)  # the second, for a batch that begins as the first ends
+        # Once it has begun to shut down. The second, for a batch that begins as the first ends.
+        asyncio.get_running_loop().call_soon(encoder.release, 2)
     outcomes = await asyncio.gather(in_hand, waiting, return_exceptions=True)
     assert isinstance(outcomes[1], ShuttingDown)
     with pytest.raises(ShuttingDown):
