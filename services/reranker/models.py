@@ -56,6 +56,9 @@ class BatchLimits:
     max_queued_tokens: int
     """Tokens that may wait in one lane, padding counted."""
 
+    pad_lone_query_to: int = 0
+    """The multiple for a short query that is computed alone; 0: as all texts. Its shapes are few, and somebody waits for it."""
+
 
 @dataclass(frozen=True)
 class Embeddings:

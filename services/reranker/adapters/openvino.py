@@ -13,7 +13,7 @@ Behind gRPC, with tokenizing, batching and pooling: 23 000 tokens/s, 67 ms (5 ms
 SERVING; 200 MB resident then, 350 MB after a mixed load with a full passage cache. Without AMX expect about a third.
 
 Vectors of both agree (cosine > 0.9997). OpenVINO compiles kernels for each shape it meets and keeps them: hence padding to
-multiples of 16 (BatchLimits.pad_to_multiple) and the bound of that cache here. Idle, neither burns CPU.
+multiples of 16, of short lone queries to 4 (BatchLimits), and the bound of that cache here. Idle, neither burns CPU.
 
 The table is of one batch at a time on all cores. Streams compute several at once, each on its own threads, and wait for nobody:
 two streams of one thread take 15 ms of CPU for a chunk of 196 tokens where one stream of two threads takes 17, and beside a

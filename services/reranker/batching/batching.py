@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from services.reranker import metrics
-from services.reranker.batching.padding import pad, padded_length
+from services.reranker.batching.padding import multiple_for, pad, padded_length
 from services.reranker.batching.waiting import Item, Request, WaitingTexts
 from services.reranker.embedding.pooling import Reduction, Result
 from services.reranker.errors import DeviceMemoryExhausted, QueueFull, RequestExpired, ShuttingDown
@@ -207,7 +207,8 @@ class Batcher:
         return [*self._encode(lane, batch[:middle]), *self._encode(lane, batch[middle:])]
 
     def _compute(self, lane: Lane, batch: list[Item]) -> list[Any]:
-        input_ids, attention_mask = pad([item.ids for item in batch], self._limits.pad_to_multiple)
+        texts = [item.ids for item in batch]
+        input_ids, attention_mask = pad(texts, multiple_for(lane, texts, self._limits))
         encoder = batch[0].request.encoder or self._encoders[lane]
         encoded = encoder.encode(input_ids, attention_mask)
         return [item.request.reduce(encoded.text(row, item.ids)) for row, item in enumerate(batch)]
@@ -234,7 +235,9 @@ class Batcher:
 
     def _observe(self, batch: _Batch, seconds: float) -> None:
         name, items = batch.lane.name.lower(), batch.items
-        width, read = items[0].width, sum(len(item.ids) for item in items)
+        texts = [item.ids for item in items]
+        width = padded_length(max(map(len, texts)), multiple_for(batch.lane, texts, self._limits))
+        read = sum(map(len, texts))
         metrics.BATCH_TEXTS.labels(name).observe(len(items))
         metrics.BATCH_TOKENS.labels(name).observe(width * len(items))
         metrics.PADDING_TOKENS.labels(name).inc(width * len(items) - read)

@@ -4,12 +4,21 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from services.reranker.models import Int64, TokenIds
+from services.reranker.models import BatchLimits, Int64, Lane, TokenIds
+
+_SHORT_TOKENS = 32
+"""A query of a dozen words. Longer ones gain a smaller share, and each shape more is one to compile and keep."""
 
 
 def padded_length(tokens: int, multiple: int) -> int:
     """`tokens` rounded up to a multiple."""
     return -(-tokens // multiple) * multiple
+
+
+def multiple_for(lane: Lane, texts: Sequence[TokenIds], limits: BatchLimits) -> int:
+    """What a batch is padded to a multiple of."""
+    is_lone_query = lane is Lane.QUERY and len(texts) == 1 and len(texts[0]) <= _SHORT_TOKENS
+    return (is_lone_query and limits.pad_lone_query_to) or limits.pad_to_multiple
 
 
 def pad(texts: Sequence[TokenIds], multiple: int) -> tuple[Int64, Int64]:

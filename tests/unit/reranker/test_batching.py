@@ -269,3 +269,17 @@ async def test_batch_holds_texts_for_one_encoder_and_all_are_read(run_batcher: R
             group.create_task(batcher.submit([ids(token, length=4)], pooled, Lane.PASSAGE, 20.0, encoder=encoder))
     assert usual.seen() == set(range(10, 30, 2))
     assert other.seen() == set(range(11, 30, 2))
+
+
+@pytest.mark.parametrize(
+    ("lane", "tokens", "length", "width"),
+    [(Lane.QUERY, 1, 17, 20), (Lane.QUERY, 2, 17, 32), (Lane.QUERY, 1, 33, 48), (Lane.PASSAGE, 1, 17, 32)],
+)
+async def test_short_query_that_is_computed_alone_is_padded_little(
+    run_batcher: RunBatcher, lane: Lane, tokens: int, length: int, width: int
+) -> None:
+    encoder = FakeEncoder()
+    limits = replace(LIMITS, max_tokens=512, pad_to_multiple=16, pad_lone_query_to=4)
+    async with run_batcher(encoder, limits) as batcher:
+        await embed(batcher, lane, *range(10, 10 + tokens), length=length)
+    assert [batch.shape for batch in encoder.batches] == [(tokens, width)]
