@@ -46,7 +46,7 @@ export function SortedTable({
                   aria-sort={sorted?.column === index ? (sorted.by === 1 ? "ascending" : "descending") : "none"}
                 >
                   <button type="button" className="sort" onClick={() => press(index)} dir="auto">
-                    {column}
+                    {column.trim() || t("artefact.column", { number: index + 1 })}
                     <span aria-hidden="true">{sorted?.column === index ? (sorted.by === 1 ? " ↑" : " ↓") : ""}</span>
                   </button>
                 </th>

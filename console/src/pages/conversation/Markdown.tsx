@@ -63,11 +63,17 @@ function componentsWith(mark: MarkdownProps["mark"]): Components {
         <table>{children}</table>
       </div>
     ),
+    // A header cell without words names no column for a screen reader: it is a plain cell.
+    th: ({ node, ...cell }) => (node && wordsOf(node as Node).trim() ? <th {...cell} /> : <td {...cell} />),
     sup: ({ node, children }) => {
       const number = Number(node?.properties?.dataCitation);
       return number ? mark(number, `${number}-${node?.position?.start.offset ?? ""}`) : <sup>{children}</sup>;
     },
   };
+}
+
+function wordsOf({ value, children = [] }: Node): string {
+  return value ?? children.map(wordsOf).join("");
 }
 
 /** Turns marks in texts into elements that `sup` above draws; code keeps its brackets. */
