@@ -209,25 +209,33 @@ function StepCost({ cost, took }: { cost?: Schemas["StepUsage"]; took?: number |
   ) : null;
 }
 
-function Result({ step: { result, state } }: { step: Step }) {
-  const { t } = useTranslation();
-  const running = state === "running" ? t("trace.running") : t("trace.unfinished");
-  const words = !result
-    ? running
-    : result.ok
-      ? result.summary || t("trace.done")
-      : [
-          (result.error && refusalWords({ reason: result.error.reason, detail: result.error.message })) ||
-            result.summary ||
-            t("trace.failed"),
-          result.error?.reason ? `(${result.error.reason})` : "",
-        ]
-          .filter(Boolean)
-          .join(" ");
+export function Result({ step: { result, state } }: { step: Step }) {
+  const { t, i18n } = useTranslation();
+  if (!result) return <p className="step-result">{state === "running" ? t("trace.running") : t("trace.unfinished")}</p>;
+  const { ok, summary, error } = result;
+  if (!ok) {
+    const why = error && refusalWords({ reason: error.reason, detail: error.message });
+    return (
+      <p className="step-result" dir="auto">
+        {[why || summary || t("trace.failed"), error?.reason ? `(${error.reason})` : ""].filter(Boolean).join(" ")}
+      </p>
+    );
+  }
+  if (i18n.language === "en" || !summary) {
+    return (
+      <p className="step-result" dir="auto">
+        {summary || t("trace.done")}
+      </p>
+    );
+  }
+  // Tools write their summaries in English: in other languages they are there for a reader who opens them.
   return (
-    <p className="step-result" dir="auto">
-      {words}
-    </p>
+    <details className="step-result">
+      <summary>{t("trace.done")}</summary>
+      <p className="hint" dir="auto" lang="en">
+        {summary}
+      </p>
+    </details>
   );
 }
 
