@@ -137,8 +137,8 @@ def _result(data: Json, name: str) -> str:
     error = data.get("error")
     if data["ok"] or not error:
         return f"  [green]✓[/green] {escape(name)}: {escape(shortened(data['summary'] or 'done', SUMMARY_CHARACTERS_MAX))}{took}"
-    told = f"{error['message'] or data['summary']} ({error['reason']})"
-    return f"  [red]✗[/red] {escape(name)}: {escape(shortened(told, SUMMARY_CHARACTERS_MAX))}{took}"
+    reason = f"{error['message'] or data['summary']} ({error['reason']})"
+    return f"  [red]✗[/red] {escape(name)}: {escape(shortened(reason, SUMMARY_CHARACTERS_MAX))}{took}"
 
 
 def _unsafe(data: Json) -> str:
@@ -146,8 +146,8 @@ def _unsafe(data: Json) -> str:
     where = f"Passage [{data['passage']}]" if data["passage"] else _PLACES.get(data["place"], data["place"])
     said = f': "{shortened(data["text"], ARGUMENT_CHARACTERS_MAX)}"' if data["text"] else ""
     done = f"; {_ACTIONS[data['action']]}" if data["action"] in _ACTIONS else ""
-    told = f"{where} {_KINDS.get(data['kind'], data['kind'])}{said}{done}"
-    return f"[yellow]! {escape(told)}[/yellow]"
+    finding = f"{where} {_KINDS.get(data['kind'], data['kind'])}{said}{done}"
+    return f"[yellow]! {escape(finding)}[/yellow]"
 
 
 def _approval(data: Json) -> str:

@@ -44,7 +44,7 @@ class Backends:
     documents: DocumentFeeds
     probes: Mapping[str, HealthProbe]
     stopping: asyncio.Event
-    """Set when the gateway was told to stop: /readyz says so, and everything is served until the drain delay is over."""
+    """Set when the gateway is to stop: /readyz says so, and everything is served until the drain delay is over."""
     speech: SpeechApi
     """Endpoints that hear and speak, as far as they are set up."""
     store: store_pb2_grpc.StoreServiceStub

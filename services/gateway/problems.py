@@ -86,11 +86,11 @@ _SECONDS = {each.value: each.seconds for each in Per}
 
 def _limit_headers(error: GroundworkError) -> dict[str, str]:
     """The limit that refuses, as the IETF's draft of RateLimit fields has it."""
-    told = error.metadata
-    scope = told.get("whose", "").partition(":")[0]  # a group's name may have letters that a header may not
-    name = f"{scope}-{told.get('limit')}-{told.get('per')}".replace("_", "-")
-    policy = f'"{name}";q={math.floor(float(told.get("amount", 0)))};w={_SECONDS.get(told.get("per", ""), 0)}'
-    return {"RateLimit-Policy": policy, "RateLimit": f'"{name}";r=0;t={told.get("free_in_s", "0")}'}
+    metadata = error.metadata
+    scope = metadata.get("whose", "").partition(":")[0]  # a group's name may have letters that a header may not
+    name = f"{scope}-{metadata.get('limit')}-{metadata.get('per')}".replace("_", "-")
+    policy = f'"{name}";q={math.floor(float(metadata.get("amount", 0)))};w={_SECONDS.get(metadata.get("per", ""), 0)}'
+    return {"RateLimit-Policy": policy, "RateLimit": f'"{name}";r=0;t={metadata.get("free_in_s", "0")}'}
 
 
 def unknown_error(trace_id: str) -> Internal:
@@ -138,9 +138,9 @@ def validation_error(error: RequestValidationError) -> GroundworkError:
     if broken := [item for item in error.errors() if item["type"] == "json_invalid"]:
         cause = broken[0].get("ctx", {}).get("error", "it cannot be read")
         return MalformedJson(f"the request body is not valid JSON: {cause}; send a JSON object")
-    told = _wrong_fields(error)
-    listed = "; ".join(f"{item['field']}: {item['message']}" for item in told)
-    left_out = len(error.errors()) - len(told)
+    wrong = _wrong_fields(error)
+    listed = "; ".join(f"{item['field']}: {item['message']}" for item in wrong)
+    left_out = len(error.errors()) - len(wrong)
     more = f"; and {left_out} more" if left_out else ""
     return ValidationFailed(f"the request is not valid: {listed}{more}. Correct it as described in /openapi.json")
 

@@ -67,7 +67,7 @@ class ScratchFile:
             return await off_loop_if_large(self.size_bytes, self._read, offset, size_bytes)
 
     def close(self) -> None:
-        with suppress(OSError):  # nobody needs what is still buffered, and a full disk was told of before
+        with suppress(OSError):  # nobody needs what is still buffered, and a full disk was reported before
             self._file.close()
 
     def _write(self, offset: int, data: bytes) -> None:
@@ -202,7 +202,7 @@ async def off_loop_if_large(size_bytes: int, call: Callable[..., ResultT], *argu
             with suppress(asyncio.CancelledError):  # it is raised in the end
                 await asyncio.wait([done])
         if not done.cancelled():
-            done.exception()  # nobody is left to be told
+            done.exception()  # nobody is left to hear of it
         raise
 
 

@@ -40,7 +40,7 @@ class Console:
         if event.pid is not None and event.state is ChildState.READY:
             details += f"   pid {event.pid}"
         if event.state is ChildState.ENDED:
-            details += "   was told to end; starting it again"
+            details += "   ended on request; starting it again"
         if event.state is ChildState.DIED:
             details += f"   {_ending(event.exit_code)}" + (
                 f"; starting it again in {event.retry_in_s:g} s" if event.retry_in_s is not None else ""

@@ -81,8 +81,8 @@ def _sampling(request: ChatCompletionRequest) -> pb.Sampling | None:
 def _fill_in_conversation(run: pb.StartRunRequest, messages: Sequence[ChatMessage]) -> None:
     """What was said before, the question, and what was called for it. Raises UnsupportedParameter where neither a question nor what
     a function returned stands last."""
-    told = [each.words() for each in messages if each.role in ("system", "developer")]
-    run.instructions = "\n\n".join(filter(str.strip, told))
+    instructions = [each.words() for each in messages if each.role in ("system", "developer")]
+    run.instructions = "\n\n".join(filter(str.strip, instructions))
     said = [_message(each) for each in messages if each.role in _ROLES]
     asked = max((place for place, each in enumerate(said) if each.role == "user"), default=-1)
     goes_on = bool(run.previous_run_id)

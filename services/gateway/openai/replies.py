@@ -10,8 +10,8 @@ from services.gateway.openai.messages import OpenAiBody
 
 def ignored_header(names: Iterable[str]) -> dict[str, str]:
     """The header that names members of a request which change nothing."""
-    told = ", ".join(name for name in names if name.isascii() and name.isprintable())[:1000]
-    return {"X-Groundwork-Ignored": told} if told else {}
+    listed = ", ".join(name for name in names if name.isascii() and name.isprintable())[:1000]
+    return {"X-Groundwork-Ignored": listed} if listed else {}
 
 
 def reply(body: Json, request: OpenAiBody | None = None, *, ignored: Iterable[str] = ()) -> JSONResponse:

@@ -215,9 +215,9 @@ class ResponsesRequest(Sampled):
         )
 
     def _messages(self) -> list[ChatMessage]:
-        told = [ChatMessage(role="developer", content=self.instructions)] if self.instructions else []
+        instructions = [ChatMessage(role="developer", content=self.instructions)] if self.instructions else []
         if isinstance(self.input, str):
-            return [*told, ChatMessage(role="user", content=self.input)]
+            return [*instructions, ChatMessage(role="user", content=self.input)]
         said: list[ChatMessage] = []
         for message in filter(None, (item.message() for item in self.input)):
             # Calls of one answer are items of their own here, and one message in a conversation.
@@ -225,4 +225,4 @@ class ResponsesRequest(Sampled):
                 said[-1] = said[-1].model_copy(update={"tool_calls": [*said[-1].tool_calls, *message.tool_calls]})
             else:
                 said.append(message)
-        return [*told, *said]
+        return [*instructions, *said]

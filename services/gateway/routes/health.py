@@ -117,7 +117,7 @@ async def _tells_details(request: Request) -> bool:
     refused: probes have none."""
     door: Door = request.app.state.door
     keys: Keys | None = request.app.state.api_keys
-    if keys is not None and keys.ring.trouble:  # the door would wait for the keys, and health is told at once
+    if keys is not None and keys.ring.trouble:  # the door would wait for the keys, and health answers at once
         at_once = keys.door.admit_at_once(request.headers)
         return at_once is not None and at_once.principal.may(OPERATOR)
     try:

@@ -25,7 +25,7 @@ _OWN_DESCRIPTORS = 128
 _FEWEST, _MOST = 16, 4096
 """Bounds of the number that is derived. An event stream costs about 50 KB: 4 096 of them, 200 MB."""
 _SPARE = 32
-"""Connections beyond the limit that are read from, to be told that there are too many, or how the system is."""
+"""Connections beyond the limit that are read from, to answer that there are too many, or how the system is."""
 _IPV6_CLIENT_BITS = 64
 """A client commands the whole /64 that it was given (RFC 6177)."""
 
@@ -110,12 +110,12 @@ class ConnectionTable:
         self._waiting: dict[OpenConnection, None] = {}
         self._of_origin: Counter[str] = Counter()
         self.is_draining = False
-        """Told to stop: each answer says that it is the last one of its connection."""
+        """Shutting down: each answer says that it is the last one of its connection."""
         self.is_closed = False
         """No connection comes in any more; those that are here end once they have their answers."""
 
     def enter(self, connection: OpenConnection) -> GroundworkError | None:
-        """Counts a new connection and makes room for it. What it is to be told when there is none: it may ask for health only."""
+        """Counts a new connection and makes room for it. Returns the refusal when there is no room: it may ask for health only."""
         self._all.add(connection)
         CONNECTIONS.set(len(self._all))
         if connection.origin is not None:

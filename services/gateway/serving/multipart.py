@@ -167,7 +167,7 @@ class MultipartForm:
         )
 
     def check_size(self) -> None:
-        """Raises BadForm when the form was read to its end and its file was not as long as the request had told."""
+        """Raises BadForm when the form was read to its end and its file was not as long as the request had announced."""
         announced = self.declared_size_bytes
         if self._ended and not self._items and announced and announced != self.file_bytes:
             raise BadForm(

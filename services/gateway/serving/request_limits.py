@@ -53,7 +53,7 @@ class _Taken:
     own: int = 0
     """Taken by this gateway, also while the shared count was silent."""
     waiting: int = 0
-    """Requests that wait for more: who asks takes one for each of them."""
+    """Requests that wait for more: the one that asks takes one for each of them."""
     asking: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def needs_more(self, limit: int) -> bool:

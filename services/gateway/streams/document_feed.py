@@ -25,7 +25,7 @@ _log = structlog.get_logger()
 _PASSING = {Code.UNAVAILABLE, Code.CANCELLED, Code.DEADLINE_EXCEEDED}
 _REOPEN_AFTER_S = 0.5
 _PAUSE_S = 0.2
-"""Least time between two deliveries to the listeners. Waking one costs 0.1 ms, however much it is then told: two hundred listeners
+"""Least time between two deliveries to the listeners. Waking one costs 0.1 ms, however much it then gets: two hundred listeners
 cost a tenth of a core at most, and people do not see the delay."""
 _MOST_BEHIND = 1000
 """Changes kept for a listener that is slow to take them."""
@@ -87,7 +87,7 @@ class Listener:
             self._news.set()
 
     def fail(self, event: ServerSentEvent) -> None:
-        """Ends the stream with `event`, after what is still to be told."""
+        """Ends the stream with `event`, after what is still to be sent."""
         self._failure = event
         self._news.set()
 
@@ -187,9 +187,9 @@ class DocumentFeed:
     def _begin(self, states: dict[str, DocumentState]) -> None:
         self._states, self._is_current = states, True
         self._changes.clear()
-        told = self.states()
+        snapshot = self.states()
         for listener in self._listeners:
-            listener.restart(told)
+            listener.restart(snapshot)
 
     def _note(self, change: DocumentState) -> None:
         if change.is_deleted:

@@ -61,18 +61,18 @@ async def follow(
                         return
             if not progressed:
                 return  # the log holds nothing more: the client had already seen the last event
-            cause = told = "the stream ended before the run did"
+            cause = reported = "the stream ended before the run did"
         except GroundworkError as error:
             if not run_id or error.code not in _WORTH_ANOTHER_TRY:
                 raise
-            cause, told = error.message, detail(error)
+            cause, reported = error.message, detail(error)
             if error.code is Code.DEADLINE_EXCEEDED and policy.clock() - opened_at >= policy.give_up_after_s:
                 # It lived for as long as a stream may; a run that waits for a person says nothing for hours.
                 broken_at, attempt = None, 0
         broken_at = policy.clock() if broken_at is None else broken_at
         if policy.clock() - broken_at >= policy.give_up_after_s:
             raise StreamInterrupted(
-                f"the stream of run {run_id} broke and could not be taken up again ({told}); the run may still be going "
+                f"the stream of run {run_id} broke and could not be taken up again ({reported}); the run may still be going "
                 f"on: read on with GET /v1/runs/{run_id}/events?after={after_seq}",
                 run_id=run_id,
                 after_seq=str(after_seq),

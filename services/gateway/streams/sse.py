@@ -85,7 +85,7 @@ class EventStream(Response):
         headers: Mapping[str, str] | None = None,
         unresumable: Unresumable | None = None,
     ) -> None:
-        """With `unresumable` the client is not told when to reconnect: clients of other APIs take that for an event."""
+        """With `unresumable` no reconnection time is sent: clients of other APIs take that for an event."""
         # A stream must never be stored or held back by a proxy.
         no_store = {"Cache-Control": "no-cache, no-store", "X-Accel-Buffering": "no"}
         super().__init__(None, headers={**no_store, **(headers or {})})

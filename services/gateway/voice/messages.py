@@ -105,8 +105,8 @@ def heard_message(asks: Mapping[str, Any], text: str) -> SpokenMessage:
 
 
 def _malformed(error: ValidationError, skipped: int) -> MalformedMessage:
-    told = "; ".join(
+    problems = "; ".join(
         f"{'.'.join(str(part) for part in each['loc'][skipped:]) or 'type'}: {expectation(each)}"
         for each in error.errors()[:_MOST_TOLD]
     )
-    return MalformedMessage(f"this message is not understood: {told}. docs/voice.md shows the messages")
+    return MalformedMessage(f"this message is not understood: {problems}. docs/voice.md shows the messages")

@@ -77,8 +77,8 @@ class Speaker:
                 raise
             except Exception as error:
                 self._speech_failed = True
-                told = error if isinstance(error, GroundworkError) else logged("speech_failed", error)
-                await self._listener.sound_failed(line.run_id, told)
+                failure = error if isinstance(error, GroundworkError) else logged("speech_failed", error)
+                await self._listener.sound_failed(line.run_id, failure)
             finally:
                 self._lines.task_done()
 

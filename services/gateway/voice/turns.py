@@ -137,8 +137,8 @@ class Turns:
         try:
             await telling
         except StreamInterrupted as error:
-            told = error.metadata
-            await self._listener.failed(interrupted(told["run_id"], int(told["after_seq"]), error.message))
+            metadata = error.metadata
+            await self._listener.failed(interrupted(metadata["run_id"], int(metadata["after_seq"]), error.message))
         except GroundworkError as error:
             await self._fail(error)
         except WebSocketDisconnect:

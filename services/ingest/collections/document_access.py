@@ -61,7 +61,7 @@ class AccessDesk:
         await self._lists.replace(
             caller.tenant_id, document_id, access, lambda listed: check_unchanged(if_match, access_etag(listed), wanted)
         )
-        with suppress(Aborted):  # another change of the document is told to who follows it as well
+        with suppress(Aborted):  # followers of the document hear of its other change as well
             await self._documents.update(life.note_access(stored.document, self._now()), stored.version)
         return access
 

@@ -111,8 +111,8 @@ class Catalog:
         return collection
 
     async def _is_namesake(self, caller: Principal, made: Collection) -> bool:
-        """Whether the collection that has the id already is one that the caller knows by the same name. Names of which an id keeps
-        little, as "Счета 2026", often make the same."""
+        """Whether the collection that has the id already is one that the caller knows by the same name. Names whose id keeps
+        little of them, as "Счета 2026", often make the same."""
         there = await self._collections.get(caller.tenant_id, made.collection_id)
         is_known = may_read(caller, made.collection_id, there)
         return is_known and (there is None or there.name.casefold() == made.name.casefold())

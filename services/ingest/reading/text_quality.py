@@ -59,13 +59,13 @@ def with_encoding_repaired(texts: Sequence[str]) -> list[str] | None:
     """The pieces of a page in the right encoding: UTF-8 or the Windows encoding of Russian, Hebrew or Arabic that was
     read as Western European. None when none of them makes a text."""
     found: list[tuple[float, list[str]]] = []
-    for meant, taken_for in itertools.product(("utf-8", *_USUAL), ("cp1252", "latin-1")):
+    for encoding, taken_for in itertools.product(("utf-8", *_USUAL), ("cp1252", "latin-1")):
         try:
-            pieces = [text.encode(taken_for).decode(meant) for text in texts]
+            pieces = [text.encode(taken_for).decode(encoding) for text in texts]
         except UnicodeError:
             continue
         whole = " ".join(pieces)
-        likeness = 1.0 if meant == "utf-8" else _usual_share(meant, filter(str.isalpha, whole.lower()))
+        likeness = 1.0 if encoding == "utf-8" else _usual_share(encoding, filter(str.isalpha, whole.lower()))
         if likeness > _MIN_USUAL and not garbage_reason(whole):
             found.append((likeness, [_turned_round(piece) for piece in pieces] if _is_turned_round(whole) else pieces))
     return max(found, key=lambda each: each[0])[1] if found else None

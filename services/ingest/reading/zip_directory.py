@@ -1,4 +1,4 @@
-"""The table of contents of a ZIP file, read without opening the archive: what it is can be told from the names of its parts, and
+"""The table of contents of a ZIP file, read without opening the archive: its kind shows in the names of its parts, and
 whether it may be opened from how many there are. The layout is that of PKWARE's APPNOTE 6.3, sections 4.3.12 to 4.3.16."""
 
 import struct

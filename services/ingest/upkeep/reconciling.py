@@ -114,7 +114,7 @@ class Reconciler:
             try:
                 if (
                     check.state is RevisionState.DELETED
-                ):  # the index is told of a deletion after the record: that got lost
+                ):  # the index hears of a deletion after the record: that got lost
                     await self._deletion.delete(tenant_id, each.document_id)
                 else:
                     await self._reviser.repair(tenant_id, each.document_id, each.revision_id, check.active_number)

@@ -126,7 +126,7 @@ class Sweeper:
 
     async def _requeue(self, document: Document) -> None:
         if await self._collections.was_deleted(document.tenant_id, document.collection_id):
-            # Its upload was killed before it found out, so nobody was told that the document is there.
+            # Its upload was killed before it found out, so nobody knows that the document is there.
             await self._deletion.delete(document.tenant_id, document.document_id)
             return
         _log.info("job_requeued", tenant_id=document.tenant_id, document_id=document.document_id)

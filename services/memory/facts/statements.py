@@ -128,8 +128,8 @@ def _statement(sense: _Sense, match: re.Match[str], said: str, words: str, valid
     slot = sense.slot.format(x=answer, n=question)
     text = words.strip(" ,;:")
     text = text[:1].upper() + text[1:]
-    told = sense.answer.format(x=answer, n=question)
-    return Statement(text, sense.kind, text, slot=slot, answer=told, valid_to=valid_to)
+    filled = sense.answer.format(x=answer, n=question)
+    return Statement(text, sense.kind, text, slot=slot, answer=filled, valid_to=valid_to)
 
 
 def _end_of(sentence: str, at: datetime) -> datetime | None:

@@ -19,7 +19,7 @@ from services.reranker.models import Embeddings, Float32, TextKind
 EmbeddingApi = Literal["openai", "tei"]
 DEFAULT_BATCH_TEXTS: Mapping[EmbeddingApi, int] = {"openai": 128, "tei": 32}
 """OpenAI takes 2048 texts and 300 000 tokens a request: 128 texts of 2000 tokens stay below. text-embeddings-inference refuses
-more than its `--max-client-batch-size`, 32 unless told otherwise."""
+more than its `--max-client-batch-size`, 32 unless set otherwise."""
 
 _CHARACTERS_PER_TOKEN = 4
 _SMALLEST_NORM = 1e-6

@@ -179,8 +179,8 @@ class RevisionMap:
         return Placement(chosen, by_model, lambda document_id: self.get(tenant_id, document_id))
 
     def placed(self, tenant_id: str, collection_id: str) -> Mapping[tuple[str, ...], Amount]:
-        """How much of a collection lies in the spaces of which models. The model that first embedded the documents comes first; its
-        name is empty where it is not known."""
+        """How much of a collection lies in the spaces of each list of models. The model that first embedded the documents comes
+        first; its name is empty where it is not known."""
         size = self._sizes.get((tenant_id, collection_id))
         return dict(size.placed) if size else {}
 

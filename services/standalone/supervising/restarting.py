@@ -46,10 +46,10 @@ def restart(names: Sequence[str]) -> int:
         sys.stderr.write(f"{error}\n")
         return error.exit_code
     except KeyboardInterrupt:
-        sys.stderr.write("\nInterrupted: what was told to end is started again, the rest goes on as it was.\n")
+        sys.stderr.write("\nInterrupted: what was stopped is started again, the rest goes on as it was.\n")
         return 130
     if len(chosen) > 1:
-        _say(f"Restarted {len(chosen)} processes; each was ready before the next was told to end.")
+        _say(f"Restarted {len(chosen)} processes; each was ready before the next was stopped.")
     return 0
 
 

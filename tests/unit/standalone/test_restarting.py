@@ -67,7 +67,7 @@ async def test_processes_are_restarted_one_after_the_other(
         await running.stopped()
     said = capsys.readouterr().out.splitlines()
     assert [line.split()[:2] for line in said[:3]] == [[name, "restarted"] for name in names]
-    assert said[3] == "Restarted 3 processes; each was ready before the next was told to end."
+    assert said[3] == "Restarted 3 processes; each was ready before the next was stopped."
 
 
 async def test_a_process_that_does_not_end_is_killed(

@@ -169,9 +169,9 @@ class Realtime:
         await self._tell_unheard(self._unheard.pop(), error)
 
     async def _tell_unheard(self, item_id: str, error: GroundworkError) -> None:
-        told = {name: value for name, value in realtime_error(error).items() if name != "event_id"}
+        details = {name: value for name, value in realtime_error(error).items() if name != "event_id"}
         kind = "conversation.item.input_audio_transcription.failed"
-        await self._tell(kind, item_id=item_id, content_index=0, error=told)
+        await self._tell(kind, item_id=item_id, content_index=0, error=details)
         await self._respond_when_heard()
 
     async def _ask_for_response(self, options: ResponseOptions) -> None:

@@ -92,7 +92,7 @@ class Conversation:
     def asked(self) -> AskedTurn:
         """What is to be answered next. Raises MalformedMessage where nothing is."""
         said = [each.message for each in self._items if each.message.role != "system"]
-        told = [each.message.text for each in self._items if each.message.role == "system"]
+        instructions = [each.message.text for each in self._items if each.message.role == "system"]
         messages = _with_results(said)
         place = max((at for at, each in enumerate(messages) if each.role == "user"), default=-1)
         called = messages[place + 1 :]
@@ -100,7 +100,7 @@ class Conversation:
             raise MalformedMessage(
                 "there is nothing to answer: the last item of the conversation is not the user's, nor what a function returned"
             )
-        return AskedTurn(messages[place].text, latest_messages(messages[:place]), called, "\n\n".join(told))
+        return AskedTurn(messages[place].text, latest_messages(messages[:place]), called, "\n\n".join(instructions))
 
 
 def _with_results(said: list[pb.HistoryMessage]) -> list[pb.HistoryMessage]:

@@ -78,8 +78,8 @@ class RealtimeResponse:
         calls = (self._run.answer or {}).get("function_calls") or () if status == "completed" else ()
         for call in calls:
             events += self._called(call)
-        told = {"type": status, **(details or {})} if status != "completed" else None
-        return [*events, ("response.done", {"response": self.shown(status, withdrawn, told)})]
+        status_details = {"type": status, **(details or {})} if status != "completed" else None
+        return [*events, ("response.done", {"response": self.shown(status, withdrawn, status_details)})]
 
     @property
     def place(self) -> Json:

@@ -1,6 +1,6 @@
-"""The queues that ingestion writes to. INGEST holds the documents to read, with one subject a revision, so that a lost job can be
-told from a waiting one by asking the server for the subject's message. FORGET holds the documents whose text is to be erased by
-the services that keep copies of it: the logs of runs quote what they found."""
+"""The queues that ingestion writes to. INGEST holds the documents to read, with one subject a revision, so that the
+server can be asked for the subject's message: a waiting job has one, a lost job has none. FORGET holds the documents whose text is
+to be erased by the services that keep copies of it: the logs of runs quote what they found."""
 
 from collections.abc import Callable
 from dataclasses import replace

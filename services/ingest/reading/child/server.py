@@ -141,20 +141,20 @@ def _settled(plans: Iterable[Plan]) -> tuple[Plan, dict[str, str]]:
 
 def _tried(plan: Plan) -> str:
     """Why a child cannot work under a plan; empty when it can."""
-    told, tell = os.pipe()
+    receiving, sending = os.pipe()
     pid = os.fork()
     if not pid:
         try:
             sandbox.confine(plan)
             for name in sandbox.needed_files():
                 Path(name).open("rb").close()
-            os.write(tell, b"ok")
-        except BaseException as error:  # whatever it is, it is told
-            os.write(tell, str(error).encode())
+            os.write(sending, b"ok")
+        except BaseException as error:  # whatever it is, the parent reads it
+            os.write(sending, str(error).encode())
         finally:
             os._exit(0)
-    os.close(tell)
-    with os.fdopen(told, "rb") as file:
+    os.close(sending)
+    with os.fdopen(receiving, "rb") as file:
         answer = file.read().decode()
     _, status = os.waitpid(pid, 0)
     return "" if answer == "ok" else answer or f"it ended with {os.waitstatus_to_exitcode(status)}"

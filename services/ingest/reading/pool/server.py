@@ -80,7 +80,7 @@ class ParserServer:
             try:
                 try:
                     ours = _asked_to_fork(await self._running(), tokenizer_path)
-                except OSError:  # the server has just died, and the event loop has not been told of it yet
+                except OSError:  # the server has just died, and the event loop does not know it yet
                     await self._end()
                     ours = _asked_to_fork(await self._running(), tokenizer_path)
             except OSError as error:
@@ -132,8 +132,8 @@ class ParserServer:
             control.close()
             assert self._process.stderr is not None
             said = await asyncio.to_thread(self._process.stderr.read)
-            told = said.decode(errors="replace").strip().splitlines()
-            raise OSError(f"its server ended: {told[-1] if told else 'without a word'}")
+            lines = said.decode(errors="replace").strip().splitlines()
+            raise OSError(f"its server ended: {lines[-1] if lines else 'without a word'}")
         self.sandbox = json.loads(line)["sandbox"]
         _log.info("parser_sandbox", **self.sandbox)
         return control
@@ -217,8 +217,8 @@ class ParserChild:
         line = await self._life.readline()
         if not line:
             return Ending(None)  # with its server
-        told = json.loads(line)
-        return Ending(told["exit_code"], told["peak_bytes"])
+        report = json.loads(line)
+        return Ending(report["exit_code"], report["peak_bytes"])
 
     async def end(self) -> None:
         """Has it killed, and returns when it is dead. To be called once."""

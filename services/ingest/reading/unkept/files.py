@@ -98,4 +98,4 @@ async def _first_chunks(file: ChunkFile) -> Sequence[Chunk]:
 
 
 def _ignore_stage(_: str) -> None:
-    """Nobody is told how far the reading is."""
+    """Reports to nobody how far the reading is."""

@@ -30,9 +30,9 @@ def denial_differs(pair: Pair) -> bool:
 def scope_widened(pair: Pair) -> bool:
     """Whether the claim says of all what the passage says of some, or of nobody else."""
     for clause, there in pair.counterpart.items():
-        own, told = pair.cues(clause), pair.cues_there(there)
+        own, passage_cues = pair.cues(clause), pair.cues_there(there)
         is_of_all = "universal" in own and not own & {"partial", "limiting", "negation"}
-        if is_of_all and told & {"partial", "limiting"} and "universal" not in told:
+        if is_of_all and passage_cues & {"partial", "limiting"} and "universal" not in passage_cues:
             return True
     return False
 
@@ -40,8 +40,8 @@ def scope_widened(pair: Pair) -> bool:
 def plan_as_fact(pair: Pair) -> bool:
     """Whether the passage plans what the claim says was done."""
     for clause, there in pair.counterpart.items():
-        own, told = pair.cues(clause), pair.cues_there(there)
-        if "planned" in told and "planned" not in own and "done" in own and "done" not in told:
+        own, passage_cues = pair.cues(clause), pair.cues_there(there)
+        if "planned" in passage_cues and "planned" not in own and "done" in own and "done" not in passage_cues:
             return True
     return False
 

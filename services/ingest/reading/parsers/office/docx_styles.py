@@ -1,4 +1,4 @@
-"""What Word's styles and numbering say about a paragraph: whether it is a heading and of which level, and which number stands in
+"""What Word's styles and numbering say about a paragraph: whether it is a heading, its level, and which number stands in
 front of it. Word stores neither in the text."""
 
 import re

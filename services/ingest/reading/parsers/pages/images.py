@@ -25,7 +25,7 @@ from services.ingest.reading.recognition import OcrBudget, Picture, RecognitionF
 from services.ingest.reading.source import Source
 
 _FORMATS = ("PNG", "JPEG", "GIF", "TIFF", "BMP", "WEBP")
-_PAGED = "TIFF"  # the frames of a GIF or a WebP are a film, of which the first is read
+_PAGED = "TIFF"  # the frames of a GIF or a WebP are a film; its first is read
 _MAX_DECODED_PIXELS = 100_000_000
 """300 MB in memory: a page of A2 at 400 dpi. A file of a few kilobytes may claim to be far larger."""
 _MAX_READ_PIXELS = 8_000_000
