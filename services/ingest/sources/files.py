@@ -106,7 +106,7 @@ class SourceFiles:
             )
         if len(found) > 1:
             places = ", ".join(sorted(record.collection_id for record in found)[:_NAMED])
-            raise BadSource(f"several collections have a source {name}: {places}; name the collection too")
+            raise BadSource(f"several collections have a source {name}: {places}; say which of them to read")
         if not rest or ".." in rest.split("/"):
             raise SourceFileNotFound(
                 f"{path[:200]!r} names no file of the source {name}; give the path of a file below the source, without '..'"

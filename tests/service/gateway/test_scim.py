@@ -2,18 +2,23 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, MutableMapping
 from contextlib import AbstractAsyncContextManager
 from datetime import UTC, datetime
 from typing import Any
 
 import httpx
 import pytest
+from pydantic import SecretStr
 
 from kit.access.principal import ADMIN, INGEST, QUERY
-from kit.jetstream import KeyValue, Nats
+from kit.jetstream import KeyValue, Nats, connect, connection
+from kit.testing.nats import nats_server
+from ops.nats_users import ADMINISTRATOR, publish_subjects
+from services.gateway.access.directory import members
 from services.gateway.settings import GatewaySettings
-from tests.service.gateway.conftest import Clocks, Settings, in_process, over_http
+from tests.service.gateway.conftest import Clocks, Settings, World, in_process, over_http
+from tests.service.gateway.fakes import RUN_ID
 from tests.service.gateway.key_desk import KeyDesk, bearer
 from tests.service.gateway.oidc.conftest import Issuer, Listing, issuer, issuers_file, listing  # noqa: F401 - fixtures
 from tests.service.gateway.oidc.test_login import Browser, shows
@@ -127,6 +132,38 @@ async def test_deactivated_user_loses_keys_and_open_streams_at_every_gateway_unt
         assert (await me(here, other)).status_code == 200
         await provider.set_active(user_id, True)
         assert (await me(here, key)).status_code == 200
+
+
+async def test_run_under_way_goes_on_when_its_user_is_deactivated(
+    asking: GatewaySettings, desk: KeyDesk, world: World
+) -> None:
+    key = bearer(await desk.issue(QUERY, subject="anna"))
+    token = await desk.issue(ADMIN, subject="provider")
+    world.orchestrator.pause_after = 4
+    async with (
+        gateway(asking) as here,
+        streaming(asking) as client,
+        client.stream(
+            "POST", "/v1/qa", json={"question": "How long?"}, headers={**key, "Accept": "text/event-stream"}
+        ) as stream,
+    ):
+        provider, events = Provider(here, token), received(stream)
+        seen = [await anext(events) for _ in range(4)]
+        user_id = await provider.add_user("anna")
+        await provider.set_active(user_id, False)
+        async with asyncio.timeout(60):
+            assert [event.data["reason"] async for event in events] == ["SUBJECT_DEACTIVATED"]
+            assert said(await until_refused(client, key)) == (401, "SUBJECT_DEACTIVATED")
+            await world.orchestrator.hung_up.wait()
+        assert world.orchestrator.cancelled == []
+        await provider.set_active(user_id, True)
+        world.orchestrator.pause_after = None
+        async with asyncio.timeout(60):
+            while (await me(client, key)).status_code != 200:
+                await asyncio.sleep(0.01)
+        path = f"/v1/runs/{RUN_ID}/events"
+        async with client.stream("GET", path, params={"after": seen[-1].id or ""}, headers=key) as rest:
+            assert [event.event async for event in received(rest)][-1] == "done"
 
 
 async def test_tokens_and_logins_from_before_a_deactivation_stay_refused(
@@ -485,3 +522,27 @@ async def test_who_may_come_in_is_in_the_audit_log(provider: Provider) -> None:
 
 async def test_without_keys_there_is_no_scim(client: httpx.AsyncClient) -> None:
     assert (await client.get("/scim/v2/Users")).status_code == 404
+
+
+async def test_a_gateway_without_rights_to_the_directory_lets_only_the_bootstrap_key_in(
+    settings: Settings, logs: list[MutableMapping[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(members, "FIRST_RECORDS_S", 0.1)  # the records never come
+    monkeypatch.setattr(connection, "PATIENCE_S", 2.0)  # NATS leaves what is denied without an answer
+    denied = [each for each in publish_subjects("gateway") if "DIRECTORY" in each]
+    users = [
+        {"user": ADMINISTRATOR, "password": "p"},
+        {"user": "gateway", "password": "p", "permissions": {"publish": {"deny": denied}}},
+    ]
+    bootstrap = "correct-horse-battery-staple"
+    async with nats_server(f"authorization {{ users: {json.dumps(users)} }}\n") as server:
+        place = f"p@127.0.0.1:{server.port}"
+        async with connect(f"nats://{ADMINISTRATOR}:{place}", name="test") as nats:
+            key = await (await KeyDesk.open(nats)).issue(ADMIN, subject="anna")
+        limited = settings(auth="api_keys", nats_url=f"nats://gateway:{place}", bootstrap_key=SecretStr(bootstrap))
+        async with gateway(limited) as client:
+            async with asyncio.timeout(60):
+                while not any(line["event"] == "directory_not_opened" for line in logs):
+                    await asyncio.sleep(0.01)
+            assert said(await me(client, bearer(key))) == (503, "DIRECTORY_STALE")
+            assert (await me(client, bearer(bootstrap))).status_code == 200
