@@ -4,6 +4,9 @@ The word table, four fifths of the model, stays in four bits: its rows are looke
 float32 would take 384. The other matrices are unpacked when the network is built, and the runtime keeps them as it computes best.
 All of it takes 0.8 s of a core, from the file's bytes to a compiled network, so that nothing is kept of it on the disk.
 
+Where the processor has AVX2 and no more, a text takes 0.65 ms of a core for each token: 12 tokens 10 ms, 32 tokens 21 ms. Matrices
+that are given to the runtime in eight bits take as long. Two threads for one text gain nothing at 16 tokens, and a fifth at 32.
+
 Architecture: BERT (arXiv:1810.04805) with 12 layers, GELU by the error function, a layer normalisation behind each block. Texts
 have one segment: the first row of the token types is part of the positions.
 """
