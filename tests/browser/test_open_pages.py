@@ -1,7 +1,9 @@
 """What becomes of a page that is open while the server changes: a new build, a server that is away, a page that is left."""
 
+import gzip
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, FilePayload, Route, expect
@@ -11,6 +13,9 @@ from tests.browser.site import Site, ask, put, ready
 from tests.browsing import Visit, refusals_are_expected, upload_files, visiting
 
 pytestmark = [pytest.mark.browser]
+
+BUILT = Path(__file__).resolve().parents[2] / "services" / "gateway" / "console_dist"
+FIRST_PAGE_BYTES_MAX = 250_000
 
 
 @pytest.fixture
@@ -118,3 +123,12 @@ def test_a_file_that_comes_while_the_server_is_away_is_sent_again_by_itself(visi
     expect(page.get_by_test_id("uploads")).to_contain_text("1 file taken")
     assert site.world.ingest.committed == 1
     refusals_are_expected(visit, status=503)
+
+
+def test_the_first_page_with_its_scripts_and_styles_stays_small() -> None:
+    """Compressed: what index.html names is loaded before anything is seen."""
+    index = BUILT / "index.html"
+    named = re.findall(r'(?:src|href)="/console/([^"]+\.(?:js|css))"', index.read_text())
+    assert {Path(name).suffix for name in named} == {".js", ".css"}
+    sizes = {name: len(gzip.compress((BUILT / name).read_bytes())) for name in ("index.html", *named)}
+    assert sum(sizes.values()) < FIRST_PAGE_BYTES_MAX, sorted(sizes.items(), key=lambda each: -each[1])
