@@ -9031,6 +9031,8 @@ export interface components {
          * @description One search of a round.
          */
         SubQuery: {
+            /** @description What this search alone keeps to besides the plan's filter: the time, channel or author that the question names. Absent: nothing. */
+            filter: components["schemas"]["SearchFilter"] | null;
             /**
              * Purpose
              * @description Why: `question`, `subject` (a name of the question), `part`, `phrase` (must be found), `name` (that a found passage mentions), `filtered` (by the time or channel that the question names), `rewrite` or `hypothesis` (a passage as it might answer).

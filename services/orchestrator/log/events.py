@@ -154,6 +154,7 @@ class SubQuery:
     text: str
     purpose: str
     strategy: str = ""
+    filter: SearchFilter | None = None
 
 
 @dataclass(frozen=True)

@@ -67,8 +67,11 @@ def describe_refinement(
 
 
 def describe_searches(searches: Sequence[PlannedSearch], route: str) -> tuple[SubQuery, ...]:
-    """The searches with their purposes."""
-    return tuple(SubQuery(each.text, each.purpose.value, each.strategy or route) for each in searches)
+    """The searches with their purposes and what each alone keeps to."""
+    return tuple(
+        SubQuery(each.text, each.purpose.value, each.strategy or route, each.filter if each.filter.is_set else None)
+        for each in searches
+    )
 
 
 def describe_joined(evidence: EvidenceSet, number: int) -> Retrieval:

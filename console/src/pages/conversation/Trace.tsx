@@ -13,7 +13,7 @@ import { agentInWords, stepInWords, useToolName } from "../../parts/names";
 import type { Followed } from "../../run/store";
 import type { Step } from "../../run/trace";
 import { dotted } from "../../text";
-import { usePlanWords } from "./progress";
+import { useFilterWords, usePlanWords } from "./progress";
 
 const ICONS: Partial<Record<keyof RunEvents, IconName>> = {
   plan: "plan",
@@ -86,14 +86,15 @@ function StepBody({ step }: { step: Step }) {
   const format = useFormat();
   const tool = useToolName();
   const planned = usePlanWords();
+  const kept = useFilterWords();
   const { event } = step;
   switch (event.event) {
     case "plan":
       return (
         <Line step={step} words={planned(event.data)}>
-          {event.data.reasons.map((reason) => (
-            <p key={reason} className="hint" dir="auto">
-              {reason}
+          {[...event.data.reasons, ...kept(event.data)].map((line) => (
+            <p key={line} className="hint" dir="auto">
+              {line}
             </p>
           ))}
           {event.data.parts.length > 0 && (

@@ -3,8 +3,9 @@
 import { useTranslation } from "react-i18next";
 import { useFormat } from "../../i18n/format";
 import { useToolName } from "../../parts/names";
-import type { RunEvents } from "../../api/types";
+import type { RunEvents, Schemas } from "../../api/types";
 import type { Followed } from "../../run/store";
+import { dotted } from "../../text";
 
 /** What was planned: a search, or another way to an answer. */
 export function usePlanWords(): (plan: RunEvents["plan"]) => string {
@@ -19,6 +20,21 @@ export function usePlanWords(): (plan: RunEvents["plan"]) => string {
     if (round && investigation) return t("progress.investigation", { round, investigation, what: quoted });
     return round ? t("progress.round", { round, what: quoted }) : t("progress.searching", { what: quoted });
   };
+}
+
+/** What searches of a plan keep to: the plan's filter, and that of each search which has its own. */
+export function useFilterWords(): (plan: RunEvents["plan"]) => string[] {
+  const { t } = useTranslation();
+  const format = useFormat();
+  const words = ({ metadata, date_from, date_to }: Schemas["SearchFilter"]) => [
+    ...metadata.map(({ key, values }) => `${key}: ${format.list(values)}`),
+    date_from && `${t("search.from")} ${format.day(date_from)}`,
+    date_to && `${t("search.to")} ${format.day(date_to)}`,
+  ];
+  return ({ filter, sub_queries }) => [
+    ...(filter ? [dotted(words(filter))] : []),
+    ...sub_queries.flatMap((each) => (each.filter ? [dotted([`“${each.text}”`, ...words(each.filter)])] : [])),
+  ];
 }
 
 export function useProgress(): (followed: Followed) => string {

@@ -1541,6 +1541,7 @@ class SubQuery(_message.Message):
     TEXT_FIELD_NUMBER: _builtins.int
     PURPOSE_FIELD_NUMBER: _builtins.int
     STRATEGY_FIELD_NUMBER: _builtins.int
+    FILTER_FIELD_NUMBER: _builtins.int
     text: _builtins.str
     """What is searched for."""
     purpose: _builtins.str
@@ -1549,16 +1550,21 @@ class SubQuery(_message.Message):
     """
     strategy: _builtins.str
     """"lexical", "dense" or "hybrid"."""
+    @_builtins.property
+    def filter(self) -> Global___SearchFilter:
+        """What this search alone keeps to besides the plan's filter: the time, channel or author that the question names. Absent: nothing."""
+
     def __init__(
         self,
         *,
         text: _builtins.str = ...,
         purpose: _builtins.str = ...,
         strategy: _builtins.str = ...,
+        filter: Global___SearchFilter | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["filter", b"filter"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["purpose", b"purpose", "strategy", b"strategy", "text", b"text"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["filter", b"filter", "purpose", b"purpose", "strategy", b"strategy", "text", b"text"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

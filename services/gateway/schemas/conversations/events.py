@@ -55,16 +55,6 @@ class BudgetsInForce(BaseModel):
     )
 
 
-class SubQuery(BaseModel):
-    """One search of a round."""
-
-    text: str = Field(description="What is searched for.")
-    purpose: str = Field(
-        description="Why: `question`, `subject` (a name of the question), `part`, `phrase` (must be found), `name` (that a found passage mentions), `filtered` (by the time or channel that the question names), `rewrite` or `hypothesis` (a passage as it might answer)."
-    )
-    strategy: str = Field(description="`lexical`, `dense` or `hybrid`.")
-
-
 class MetadataValues(BaseModel):
     """One metadata field and the values that it may have."""
 
@@ -80,6 +70,19 @@ class SearchFilter(BaseModel):
     )
     date_from: Moment | None = Field(description="Only passages dated at or after this. Absent: no limit.")
     date_to: Moment | None = Field(description="Only passages dated before this. Absent: no limit.")
+
+
+class SubQuery(BaseModel):
+    """One search of a round."""
+
+    text: str = Field(description="What is searched for.")
+    purpose: str = Field(
+        description="Why: `question`, `subject` (a name of the question), `part`, `phrase` (must be found), `name` (that a found passage mentions), `filtered` (by the time or channel that the question names), `rewrite` or `hypothesis` (a passage as it might answer)."
+    )
+    strategy: str = Field(description="`lexical`, `dense` or `hybrid`.")
+    filter: SearchFilter | None = Field(
+        description="What this search alone keeps to besides the plan's filter: the time, channel or author that the question names. Absent: nothing."
+    )
 
 
 class StageRank(BaseModel):

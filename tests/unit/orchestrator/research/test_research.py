@@ -331,13 +331,16 @@ async def test_phrases_and_filters_of_a_full_plan_are_searched() -> None:
     filters = {"date_from": "2025-01-01", "date_to": "2025-02-01", "channel": "news", "author": "ann"}
     said = {"queries": queries, "must_phrases": ["iron"], "should_phrases": ["Uppsala", "York"], "filters": filters}
     stage = Stage(planner=FakeModel([json.dumps(said)]))
-    await stage.run(effort="medium")
+    plan, *_ = [each for each in await stage.run(effort="medium") if isinstance(each, Plan)]
     found = {each.queries[0]: each for each in stage.corpus.queries}
     assert (found["iron"].must_phrases, found["iron"].strategy) == (("iron",), "lexical")
     assert found["Uppsala York"].must_phrases == ()
     (narrow,) = [each for each in stage.corpus.queries if each.metadata]
     assert narrow.metadata == {"channel": ("news",), "author": ("ann",)}
     assert (narrow.date_from, narrow.date_to) == (datetime(2025, 1, 1, tzinfo=UTC), datetime(2025, 2, 1, tzinfo=UTC))
+    (shown,) = [each.filter for each in plan.sub_queries if each.filter is not None]
+    assert {each.key: each.values for each in shown.metadata} == narrow.metadata
+    assert (shown.date_from, shown.date_to) == (narrow.date_from, narrow.date_to)
 
 
 async def test_question_is_answered_by_one_search_while_research_is_off() -> None:
