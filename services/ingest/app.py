@@ -157,7 +157,7 @@ async def run_api(settings: IngestSettings) -> None:
         guard = EgressGuard(parse_networks(settings.egress_allowed_networks))
         surroundings = Surroundings(folders, settings.source_max_files, guard)
         opener = SourceOpener(source_kinds(), Sealer(settings.signing_key()), surroundings, sources)
-        known = KnownFiles(shared.documents)
+        known = KnownFiles(shared.documents, _now)
         source_access = SourceAccess(shared.documents, shared.lists, _now)
         taking = FileTaking(uploads, source_access, _now)
         syncs = SourceSyncs(

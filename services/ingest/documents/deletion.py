@@ -42,7 +42,7 @@ class Deletion:
         self._forgetting = forgetting
         self._lists = lists
         self._now = now
-        self._file_users = FileUsers(documents)
+        self._file_users = FileUsers(documents, now)
 
     async def delete(self, tenant_id: str, document_id: str, check: Check | None = None) -> None:
         """Tombstone, then both indexes, then what quotes it, then the file. Repeating it is harmless. Raises DocumentNotFound, and

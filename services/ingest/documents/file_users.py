@@ -2,7 +2,8 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Set
+from collections.abc import Callable, Set
+from datetime import datetime
 
 from services.ingest.documents.changes import Changes
 from services.ingest.documents.models import Document, Status, StoredDocument
@@ -12,8 +13,9 @@ from services.ingest.ports import DocumentStore
 class FileUsers:
     """The users of all tenants' files, in memory: 200 bytes a document."""
 
-    def __init__(self, documents: DocumentStore) -> None:
-        self._changes = Changes(documents, self._forget)
+    def __init__(self, documents: DocumentStore, now: Callable[[], datetime]) -> None:
+        """`now`: the time of day."""
+        self._changes = Changes(documents, self._forget, now)
         self._files: dict[tuple[str, str], frozenset[str]] = {}
         self._users: Counter[tuple[str, str]] = Counter()
         self._reading = asyncio.Lock()

@@ -2,7 +2,9 @@
 
 import asyncio
 from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
 
 from services.ingest.documents.changes import Changes
 from services.ingest.documents.models import Document, Origin, Status, StoredDocument
@@ -26,8 +28,9 @@ class KnownFile:
 class KnownFiles:
     """Those of all tenants' sources, in memory: some 300 bytes a file."""
 
-    def __init__(self, documents: DocumentStore) -> None:
-        self._changes = Changes(documents, self._forget)
+    def __init__(self, documents: DocumentStore, now: Callable[[], datetime]) -> None:
+        """`now`: the time of day."""
+        self._changes = Changes(documents, self._forget, now)
         self._origins: dict[tuple[str, str], Origin] = {}
         """By tenant and document."""
         self._files: dict[tuple[str, str], dict[str, KnownFile]] = defaultdict(dict)

@@ -93,7 +93,7 @@ class Step:
         return SourceSyncs(
             sources=self.sources,
             opener=self.opener,
-            known=KnownFiles(world.store),
+            known=KnownFiles(world.store, world.clock),
             documents=world.store,
             taking=FileTaking(world.uploads, access, world.clock),
             deletion=world.deletion,
@@ -107,7 +107,7 @@ class Step:
         return AccessRefresh(
             sources=self.sources,
             opener=self.opener,
-            known=KnownFiles(world.store),
+            known=KnownFiles(world.store, world.clock),
             syncs=syncs or self.syncs(),
             access=SourceAccess(world.store, world.lists, world.clock),
             times=self.access_times,
@@ -116,7 +116,7 @@ class Step:
 
     def desk(self) -> SourceDesk:
         world = self.world
-        known = KnownFiles(world.store)
+        known = KnownFiles(world.store, world.clock)
         return SourceDesk(
             self.sources, world.store, known, world.catalog, world.access, self.opener, FakeKeys(), world.clock, str
         )

@@ -12,10 +12,13 @@ import pytest
 from kit.access.principal import Principal
 from kit.limits.rules import EACH, Limit, Per, Scope, What, Whose
 from kit.stores.collections import Member, MemberKind, Role
+from services.ingest.documents.file_users import FileUsers
 from services.ingest.documents.life import TOMBSTONE_LIFE
+from services.ingest.documents.models import Origin
 from services.ingest.documents.uploads.storage_limits import shown
 from services.ingest.documents.uploads.upload import Upload
 from services.ingest.errors import StorageQuotaExceeded
+from services.ingest.sources.known import KnownFiles
 from tests.unit.ingest.world import ANN, BOB, TENANT, World
 
 MIB = 1024 * 1024
@@ -211,6 +214,20 @@ async def test_document_whose_tombstone_nobody_read_while_it_was_there_counts_no
     await world.store.purge(TENANT, document.document_id)
     assert [each.used for each in await world.storage.states(ANN)] == [0, 0]
     await world.upload(_file("b"), name="b.txt")
+
+
+async def test_file_and_document_whose_tombstone_nobody_read_while_it_was_there_are_in_no_use(tmp_path: Path) -> None:
+    world, origin = World(tmp_path), Origin("s1", "a.txt", "1")
+    users, known = FileUsers(world.store, world.clock), KnownFiles(world.store, world.clock)
+    document = await world.upload(_file("a"), name="a.txt", origin=origin)
+    sha256 = document.content.sha256
+    assert await users.used(TENANT, {sha256}) == {sha256}
+    assert list(await known.of((TENANT, "s1"))) == ["a.txt"]
+    await world.deletion.delete(TENANT, document.document_id)
+    world.clock.now += TOMBSTONE_LIFE + timedelta(minutes=1)
+    await world.store.purge(TENANT, document.document_id)
+    assert await users.used(TENANT, {sha256}) == set()
+    assert await known.of((TENANT, "s1")) == {}
 
 
 async def test_nothing_is_remembered_of_users_who_store_nothing_any_more(tmp_path: Path) -> None:
