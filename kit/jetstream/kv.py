@@ -159,6 +159,10 @@ class KeyValue:
         Aborted."""
         return await self._write(key, value, headers={api.Header.EXPECTED_LAST_SEQUENCE.value: str(position)})
 
+    async def delete_if_bucket_unchanged(self, key: str, position: int) -> int:
+        """Deletes as `put_if_bucket_unchanged` writes. Returns the revision of the marker; raises Aborted."""
+        return await self._write(key, headers={KV_OP: KV_DEL, api.Header.EXPECTED_LAST_SEQUENCE.value: str(position)})
+
     async def delete(self, key: str, revision: int | None = None) -> None:
         """Deletes, leaving a marker for watchers. With `revision`, only if the key still has it; else raises Aborted."""
         await self._write(key, headers={KV_OP: KV_DEL}, revision=revision)

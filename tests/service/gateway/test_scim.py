@@ -509,6 +509,24 @@ async def test_of_two_gateways_one_gives_a_name(asking: GatewaySettings, desk: K
             assert (await Provider(client, token).ask("GET", "/Users")).json()["totalResults"] == 1
 
 
+async def test_of_a_change_and_a_deletion_of_one_version_of_a_group_one_is_done(
+    asking: GatewaySettings, desk: KeyDesk
+) -> None:
+    token = await desk.issue(ADMIN, subject="provider")
+    async with gateway(asking) as here, gateway(asking) as there:
+        changing, deleting = Provider(here, token), Provider(there, token)
+        for number in range(8):
+            path = f"/Groups/{await changing.add_group(f'staff {number}')}"
+            shown = await deleting.ask("GET", path)
+            for provider in (changing, deleting):
+                provider.headers["If-Match"] = shown.headers["etag"]
+            change = {"op": "replace", "path": "displayName", "value": f"people {number}"}
+            answers = await asyncio.gather(changing.patch(path, change), deleting.ask("DELETE", path))
+            assert [answer.status_code for answer in answers] in ([200, 412], [404, 204])
+            for provider in (changing, deleting):
+                del provider.headers["If-Match"]
+
+
 async def test_who_may_come_in_is_in_the_audit_log(provider: Provider) -> None:
     user_id = await provider.add_user("anna")
     await provider.set_active(user_id, False)

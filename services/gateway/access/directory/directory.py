@@ -4,7 +4,7 @@ login, and their streams end."""
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import replace
 
@@ -123,11 +123,30 @@ class Directory(FollowedBucket[Record]):
     async def change(self, tenant_id: str, make: Callable[[People], RecordT]) -> RecordT:
         """Has `make` say what is to be kept, by what is known then: nothing else is written in between, so that no name is given
         twice. Returns it when this gateway knows. Raises what `make` raises, Aborted, DirectoryStale, Unavailable."""
+
+        async def put(record: RecordT, position: int) -> int:
+            return await self._kept.put_if_bucket_unchanged(_place(tenant_id, record), encode(record), position)
+
+        return await self._write(tenant_id, make, put)
+
+    async def remove_group(self, tenant_id: str, find: Callable[[People], GroupRecord]) -> None:
+        """Deletes the group that `find` returns, by what is known then: nothing else is written in between. Returns when this
+        gateway knows. Raises what `find` raises, Aborted, DirectoryStale, Unavailable."""
+
+        async def delete(group: GroupRecord, position: int) -> int:
+            return await self._kept.delete_if_bucket_unchanged(_place(tenant_id, group), position)
+
+        await self._write(tenant_id, find, delete)
+
+    async def _write(
+        self, tenant_id: str, make: Callable[[People], RecordT], write: Callable[[RecordT, int], Awaitable[int]]
+    ) -> RecordT:
+        """Has `write` do what `make` says, at the bucket's position that `make` saw; again where that has moved on."""
         for _ in range(_ATTEMPTS):
             position = await self.catch_up()
             record = await asyncio.to_thread(make, self.people(tenant_id))  # a group may have thousands of members
             try:
-                written = await self._kept.put_if_bucket_unchanged(_place(tenant_id, record), encode(record), position)
+                written = await write(record, position)
             except Aborted:
                 continue
             await self.wait_written(written)
@@ -135,11 +154,6 @@ class Directory(FollowedBucket[Record]):
         raise Aborted(
             "users and groups are being changed all the while; try again in a moment", reason="DIRECTORY_BUSY"
         )
-
-    async def remove_group(self, tenant_id: str, group_id: str) -> None:
-        """Harmless when repeated. Returns when this gateway knows. Raises DirectoryStale, Unavailable."""
-        await self._kept.delete(f"{tenant_id}.group.{group_id}")
-        await self.catch_up()
 
     def _note(self, key: str, entry: Entry | None) -> None:
         super()._note(key, entry)

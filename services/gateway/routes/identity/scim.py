@@ -271,9 +271,13 @@ async def _change_group(desk: Desk, group_id: str, after: Callable[[GroupRecord,
 @router.delete("/Groups/{group_id}")
 async def delete_group(desk: AtDesk, group_id: str) -> Response:
     """Its members are not in it any more."""
-    group = _group(desk.people, group_id)
-    desk.conditions.check(await asyncio.to_thread(scim.group_version, group, desk.people))
-    await desk.directory.remove_group(desk.tenant_id, group.group_id)
+
+    def found(people: People) -> GroupRecord:
+        group = _group(people, group_id)
+        desk.conditions.check(scim.group_version(group, people))
+        return group
+
+    await desk.directory.remove_group(desk.tenant_id, found)
     return Response(status_code=204)
 
 
