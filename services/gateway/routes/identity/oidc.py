@@ -72,13 +72,14 @@ async def log_in(
 
 @router.get(CALLBACK.removeprefix("/oidc"))
 async def come_back(request: Request, door: Door, base: Base) -> Response:
-    """The browser is back from the issuer: begins the login, and sends it to where it came from."""
+    """The browser is back from the issuer: ends the login that it had, begins the new one, and sends it to where it came from."""
     keys: Keys = request.app.state.api_keys
     address = client_address(request.scope)
     try:
         keys.door.count_login(address)
         leaving = Leaving.decoded(request.cookies.get(_LEAVING_COOKIE, ""))
         verified = await door.logins.finish(request.query_params, leaving, base)
+        await _end_login(request, door)
         secret, _ = await door.begin_session(verified)
     except GroundworkError as error:
         note_refusal(request.scope, error)
@@ -95,16 +96,8 @@ async def come_back(request: Request, door: Door, base: Base) -> Response:
 async def log_out(request: Request, door: Door, base: Base) -> Response:
     """Ends the login whose cookie is shown, at all gateways; says where the browser ends it at the issuer too. Harmless when
     repeated."""
-    then, address = "", client_address(request.scope)
-    try:
-        admission = await door.admit_session(request.cookies.get(SESSION_COOKIE, ""), address)
-    except Unauthenticated:
-        pass
-    else:
-        assert admission.session is not None
-        await door.end_session(admission.session)
-        request.app.state.audit.logged_out(admission.principal, admission.issuer, address)
-        then = await door.logins.end_address(admission.issuer, base)
+    issuer = await _end_login(request, door)
+    then = await door.logins.end_address(issuer, base) if issuer else ""
     answer = JSONResponse({"then": then}, headers={"Cache-Control": "no-store"})
     set_cookie(answer, SESSION_COOKIE, "", 0)
     return answer
@@ -119,6 +112,20 @@ async def backchannel_logout(door: Door, logout_token: Annotated[str, Form(max_l
     except Unauthenticated as error:
         raise ValidationFailed(error.message, field="logout_token") from error  # 400, as the specification has it
     return Response(status_code=200, headers={"Cache-Control": "no-store"})
+
+
+async def _end_login(request: Request, door: IssuerDoor) -> str:
+    """Ends the login whose cookie the browser shows, and returns its issuer; empty where there is no such login. Raises
+    ApiKeysUnknown, Unavailable."""
+    address = client_address(request.scope)
+    try:
+        admission = await door.admit_session(request.cookies.get(SESSION_COOKIE, ""), address)
+    except Unauthenticated:
+        return ""
+    assert admission.session is not None
+    await door.end_session(admission.session)
+    request.app.state.audit.logged_out(admission.principal, admission.issuer, address)
+    return admission.issuer
 
 
 def _redirect(address: str) -> Response:
