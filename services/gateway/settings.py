@@ -106,6 +106,10 @@ class GatewaySettings(MessageStoreSettings, LocalUserSettings, SigningServiceSet
     """With `api_keys`: how many wrong keys one address may show in a minute before it must wait (429). A right one is let in
     all the same."""
 
+    begun_logins_per_minute: int = Field(default=120, ge=1)
+    """With OIDC issuers: how many logins one address may begin in a minute and not finish before it must wait (429). A whole office
+    may have one address, and each of its people counts until their login is finished."""
+
     api_keys_per_tenant: int = Field(default=1000, ge=1)
     """Most API keys of one tenant, with ended ones that are still kept: each gateway has all keys in memory, about 1 KB each."""
 

@@ -54,8 +54,6 @@ GUEST_COOKIE = "guest."
 """Begins the cookie of a guest, who has the same cookie as people with a login: a browser is one of both."""
 KEY_PROTOCOL = "openai-insecure-api-key."
 """Begins the subprotocol in which a page shows its key for a WebSocket."""
-_LEAVING = "login "
-"""Begins the name of the bucket of an address for logins that begin: they do not use up its wrong keys."""
 _ADMISSION = "admission"
 _REFUSAL = "refusal"
 
@@ -143,6 +141,7 @@ class KeyDoor:
         wrong_keys: RateLimiter,
         proxies: Networks,
         *,
+        begun_logins: RateLimiter,
         latest_revision: Callable[[], Awaitable[int]],
         used: Callable[[ApiKey], None],
         bootstrap: BootstrapKey,
@@ -156,6 +155,7 @@ class KeyDoor:
         self._bootstrap = bootstrap
         self._ring = ring
         self._wrong_keys = wrong_keys
+        self._begun_logins = begun_logins
         self._proxies = proxies
         self._latest_revision = latest_revision
         self._used = used
@@ -230,7 +230,7 @@ class KeyDoor:
         """Counts a login that begins, for which the issuer is asked where it takes place. A login that comes about is not counted.
         Raises TooManyWrongKeys."""
         origin = origin_of(address, self._proxies)
-        if origin and (wait_s := self._wrong_keys.take(_LEAVING + origin)):
+        if origin and (wait_s := self._begun_logins.take(origin)):
             raise TooManyWrongKeys(
                 f"too many logins were begun at {origin} and not finished; finish one, or wait a minute",
                 retry_after_s=wait_s,
@@ -246,7 +246,7 @@ class KeyDoor:
         """Takes back what was counted of a login that came about."""
         if origin := origin_of(address, self._proxies):
             self._count_right(address)
-            self._wrong_keys.give_back(_LEAVING + origin)
+            self._begun_logins.give_back(origin)
 
     def _count_right(self, address: str) -> None:
         """Takes back what was counted of a key that this gateway only had not heard of yet."""

@@ -85,6 +85,7 @@ class Keys:
             self.ring,
             RateLimiter(settings.wrong_api_keys_per_minute, clock),
             settings.proxies,
+            begun_logins=RateLimiter(settings.begun_logins_per_minute, clock),
             latest_revision=self._latest_revision,
             used=self._uses.used,
             bootstrap=BootstrapKey(settings, now),

@@ -101,7 +101,15 @@ async def test_who_shows_an_unknown_key_waits_a_few_seconds_for_the_store_at_mos
         await ring.wait_fresh()
         wrong_keys = RateLimiter(20, lambda: 0.0)
         bootstrap = BootstrapKey(GatewaySettings(), lambda: NOW)
-        door = KeyDoor(ring, wrong_keys, (), latest_revision=latest_revision, used=lambda _: None, bootstrap=bootstrap)
+        door = KeyDoor(
+            ring,
+            wrong_keys,
+            (),
+            begun_logins=wrong_keys,
+            latest_revision=latest_revision,
+            used=lambda _: None,
+            bootstrap=bootstrap,
+        )
         with pytest.raises(ApiKeyInvalid):
             await door.admit(Headers({"Authorization": f"Bearer {text}"}), "192.0.2.1")
     assert [seconds is not None and seconds <= 5.0 for seconds in left] == [True]

@@ -51,11 +51,13 @@ class Browser:
             self.leaving = cookies_of(answer)[LEAVING].value
         return answer
 
-    async def come_back(self, *, state: str = "", **claims: Any) -> httpx.Response:
+    async def come_back(self, *, state: str = "", session: str = "", **claims: Any) -> httpx.Response:
+        """`session`: the cookie that the browser has of an earlier login."""
         claims = {"aud": "console", "nonce": self.asked["nonce"], **claims}
         self.issuer.codes["c0de"] = self.issuer.token(**claims)
         parameters = {"code": "c0de", "state": state or self.asked["state"]}
-        return await self.client.get("/oidc/callback", params=parameters, headers=shows(leaving=self.leaving))
+        shown = {"leaving": self.leaving} | ({"session": session} if session else {})
+        return await self.client.get("/oidc/callback", params=parameters, headers=shows(**shown))
 
     async def log_in(self, **claims: Any) -> str:
         await self.leave()
@@ -99,6 +101,22 @@ async def test_a_person_logs_in_and_acts_by_the_cookie_until_they_log_out(
                 await asyncio.sleep(0.01)
         assert refusal(answer) == (401, "TOKEN_REVOKED")
         assert (await here.post("/oidc/logout", headers=session)).json() == {"then": ""}
+
+
+async def test_logging_in_anew_ends_the_login_that_the_browser_had(
+    settings_of_console: GatewaySettings, issuer: Issuer
+) -> None:
+    async with in_process(settings_of_console) as client:
+        browser = Browser(client, issuer)
+        other = await Browser(client, issuer).log_in(groups=["editors"])
+        first = await browser.log_in(groups=["editors"])
+        await browser.leave()
+        second = cookies_of(await browser.come_back(session=first, sub="bert", groups=["editors"]))[SESSION].value
+        assert refusal(await client.get("/v1/me", headers=shows(session=first))) == (401, "TOKEN_REVOKED")
+        assert (await client.get("/v1/me", headers=shows(session=second))).json()["subject"] == "bert"
+        assert (await client.get("/v1/me", headers=shows(session=other))).status_code == 200
+        await browser.leave()
+        assert (await browser.come_back(session=first)).status_code == 303  # one that is over is in nobody's way
 
 
 async def test_a_page_of_another_site_can_neither_act_nor_log_anybody_out(
@@ -222,7 +240,7 @@ async def test_logins_that_fail_are_slowed_by_address_before_the_issuer_is_asked
 
 
 async def test_logins_that_begin_and_do_not_come_back_are_slowed_by_address(listing: Listing, issuer: Issuer) -> None:
-    settings = listing(issuer.entry(client_id="console"), wrong_api_keys_per_minute=3, proxies=("192.0.2.1/32",))
+    settings = listing(issuer.entry(client_id="console"), begun_logins_per_minute=3, proxies=("192.0.2.1/32",))
     async with in_process(settings) as client:
         transport: Any = client._transport
         transport.client = ("203.0.113.9", 1)
