@@ -73,7 +73,7 @@ class GatewaySettings(MessageStoreSettings, LocalUserSettings, SigningServiceSet
     """How long a session of MCP may be silent until it is ended, in seconds. A client then begins another one by itself."""
 
     mcp_authorization_servers: Origins = ()
-    """Issuers, comma-separated, that give tokens for this gateway; MCP clients read them in its OAuth metadata. Empty: those of
+    """Issuers of tokens for this gateway, comma-separated. MCP clients read them in its OAuth metadata. Empty: those of
     GROUNDWORK_OIDC_ISSUERS_FILE; without these clients send an API key."""
 
     auth: Literal["none", "api_keys"] = "none"

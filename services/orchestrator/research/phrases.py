@@ -9,7 +9,7 @@ from kit.language.question_language import language_by_words
 ENGLISH = "en"
 _LISTED = 4
 _BUDGETS = ("steps", "searches", "tool_calls", "wall_clock")
-"""Those of models end no search: the documents are quoted then."""
+"""Budgets that end a search. Spent tokens and dollars do not: the documents are then quoted."""
 
 
 @dataclass(frozen=True)

@@ -160,7 +160,7 @@ async def recalled_beside(facts: SlowFacts) -> tuple[list[str], str]:
     remembered = RememberedFacts(facts, NoQueue(), FakeSources())
     async with remembered.recalling(run, record) as recall:
         await facts.asked.wait()
-        facts.may_answer.set()  # it is there before the mode's own step, and yet is told of behind it
+        facts.may_answer.set()  # The answer comes before the mode's own step, but is recorded after it.
         await asyncio.sleep(0)
         await run.once("plan", partial(resolved, Thinking("plan", "Planning.")), Thinking)
         prompt = await recall.added_to("Be brief.")

@@ -264,7 +264,7 @@ async def test_query_is_read_once_for_all_who_ask_meanwhile_and_a_moment_later(
         late = await asyncio.gather(
             embedding.embed(["where is the ferry"], TextKind.QUERY, 0.001), return_exceptions=True
         )
-        assert isinstance(late[0], RequestExpired), "who waits for another's query keeps to its own deadline"
+        assert isinstance(late[0], RequestExpired), "a caller that waits for another's query keeps to its own deadline"
         encoder.release(10)
         ours, theirs = await asyncio.gather(first, second)
         again = await embedding.embed(["where is the ferry"], TextKind.QUERY, 20.0)

@@ -22,7 +22,7 @@ export function usePlanWords(): (plan: RunEvents["plan"]) => string {
   };
 }
 
-/** What searches of a plan keep to: the plan's filter, and that of each search which has its own. */
+/** The filters of a plan: its own first, then the filter of each search that has one. */
 export function useFilterWords(): (plan: RunEvents["plan"]) => string[] {
   const { t } = useTranslation();
   const format = useFormat();

@@ -1,5 +1,5 @@
 """Folders of a mailbox, read by IMAP (RFC 9051 and RFC 3501). A message never changes: its folder's UIDVALIDITY and its UID name it
-for ever. What is new and what is gone is found by comparing UIDs with those of the last listing."""
+for ever. New and deleted mails are found by comparing the UIDs with the last listing's."""
 
 import asyncio
 import contextlib
