@@ -412,15 +412,19 @@ class SearchQuery:
     """Whether the retriever may rerank; it decides whether that pays."""
 
     def narrowed_to(self, kept: SearchFilter | None) -> "SearchQuery":
-        """The query with the values and dates of the filter, where it has any."""
+        """The query that also keeps to the filter. Where the two exclude each other, the query's own values or dates stay: a filter
+        that a model wrote never opens what the request has closed."""
         if kept is None:
             return self
-        return replace(
-            self,
-            metadata={**self.metadata, **{each.key: each.values for each in kept.metadata}},
-            date_from=kept.date_from or self.date_from,
-            date_to=kept.date_to or self.date_to,
-        )
+        metadata = dict(self.metadata)
+        for each in kept.metadata:
+            own = metadata.get(each.key, each.values)
+            metadata[each.key] = tuple(value for value in own if value in each.values) or own
+        begins = max(filter(None, (self.date_from, kept.date_from)), default=None)
+        ends = min(filter(None, (self.date_to, kept.date_to)), default=None)
+        if begins and ends and begins >= ends:
+            begins, ends = self.date_from, self.date_to
+        return replace(self, metadata=metadata, date_from=begins, date_to=ends)
 
 
 @dataclass(frozen=True)

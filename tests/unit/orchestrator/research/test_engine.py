@@ -1,5 +1,6 @@
 """Planning, fusing, measuring and refining, without a run."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -60,6 +61,24 @@ def test_filter_of_the_request_holds_for_all() -> None:
     plan = plan_by_rules("What was said in August 2023?", NOW, asked)
     assert plan.filter == asked
     assert not any(each.filter.is_set for each in plan.searches)
+
+
+def test_filter_of_a_plan_never_opens_what_the_request_has_closed() -> None:
+    def month(number: int) -> datetime:
+        return datetime(2023, number, 1, tzinfo=UTC)
+
+    def authors(*names: str) -> SearchFilter:
+        return SearchFilter((MetadataValues("author", names),))
+
+    asked = BASE.narrowed_to(replace(authors("ann", "bob"), date_from=month(3), date_to=month(9)))
+    within = asked.narrowed_to(replace(authors("bob", "cy"), date_from=month(1), date_to=month(5)))
+    assert within.metadata == {"author": ("bob",)}
+    assert (within.date_from, within.date_to) == (month(3), month(5))
+    outside = asked.narrowed_to(replace(authors("cy"), date_from=month(10), date_to=month(12)))
+    assert outside.metadata == {"author": ("ann", "bob")}
+    assert (outside.date_from, outside.date_to) == (month(3), month(9))
+    besides = asked.narrowed_to(SearchFilter((MetadataValues("channel", ("news",)),)))
+    assert besides.metadata == {"author": ("ann", "bob"), "channel": ("news",)}
 
 
 def test_plan_has_a_bound_and_repeats_nothing() -> None:
